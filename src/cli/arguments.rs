@@ -25,9 +25,9 @@ use crate::{
 
 /// Limits that override those of the file. Bare numbers are bytes and bytes per second.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
-#[command(next_help_heading = "Limits (what is not given is read from the workload)")]
+#[command(next_help_heading = "Limits (default: those of the workload)")]
 pub(crate) struct LimitArgs {
-    /// Devices available; not all need be used
+    /// Devices available; a plan may use fewer
     #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = devices)]
     pub devices: Option<u32>,
     /// CPUs that can run nodes beside the devices (device placement)
@@ -46,13 +46,14 @@ pub(crate) struct LimitArgs {
     #[arg(long, visible_alias = "global-batch", value_name = "N", allow_hyphen_values = true, value_parser = batches)]
     pub batch: Option<Batches>,
     /// Devices of each machine
-    #[arg(long, help = "Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer profiles)", value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
+    #[arg(long, help = "Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer \
+        profiles)", value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
     pub machines: Option<Machines>,
     /// Operations per second of a device, such as 10e12, 10T or 312TFLOPS (operator graphs)
     #[arg(long, value_name = "RATE", allow_hyphen_values = true, value_parser = flops)]
     pub flops: Option<f64>,
-    /// How devices are wired. Before the training flags: each field takes its flag out of what was parsed, and a topology is
-    /// read with the hardware's links.
+    /// Topology of the devices. Before the training flags: each field takes its flag out of what was parsed, and a
+    /// topology is read with the hardware's links.
     #[command(flatten)]
     pub topology: TopologyArgs,
     /// How a model is trained.
@@ -174,13 +175,13 @@ pub(crate) struct PlannerArgs {
     /// Sets an option of the planner; `plantui planners` lists them. May be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub settings: Vec<String>,
-    /// Stops after this time, such as 60s or 2min, with the best plan so far; simulating it may take a second more
+    /// Stops after this time, such as 60s or 2min, with the best plan so far; its simulation may take one more second
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = deadline)]
     pub deadline: Option<Duration>,
     /// Threads to plan with; the plan is the same for any number [default: one per core]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = threads)]
     pub threads: Option<u16>,
-    /// Seed of planners that draw random numbers
+    /// Seed of planners with random choices
     #[arg(long, value_name = "S", allow_hyphen_values = true, default_value_t = 0, value_parser = seed)]
     pub seed: u64,
 }
@@ -209,7 +210,7 @@ fn batches(text: &str) -> Result<Batches, UnitError> {
     let mut batches = Batches { count: 0, sizes: [0; MOST_BATCHES] };
     for word in text.split(',') {
         if batches.count == MOST_BATCHES {
-            return Err(UnitError::new(text, "more batches than are planned at once: at most 32"));
+            return Err(UnitError::new(text, "too many batches: at most 32"));
         }
         batches.sizes[batches.count] = LimitKind::Batch.parse(word)? as u32;
         batches.count += 1;

@@ -26,9 +26,9 @@ Examples:
   plantui calibrate path/to/config.json --runs a.log --runs b.log --hardware h100
   plantui estimate llama-3.1-70b --devices 64 --parallel tp=8 --global-batch 128 --calibration ours.json
 
-Runs are a table whose first line names columns as `plantui estimate` names flags, degrees and settings, with measured_s \
-(seconds of an iteration) and, if known, measured_memory_bytes; or logs of Megatron-LM or torchtitan. What they do not tell \
-is taken from the flags here.
+Runs are a CSV table or logs of Megatron-LM or torchtitan. The first line of a table names its columns as `plantui \
+estimate` names flags, degrees and settings; measured_s is the iteration time in seconds, measured_memory_bytes is \
+optional. Flags here give what the runs do not state.
 
   tp,pp,devices,global_batch,measured_s
   4,4,64,128,14.9
@@ -43,28 +43,28 @@ pub(crate) struct CalibrateArgs {
     /// Measured runs: a table or an engine's log; may be repeated
     #[arg(long, value_name = "FILE", required = true)]
     runs: Vec<PathBuf>,
-    /// What they ran on, where the runs do not tell [default: h100]
+    /// Hardware, if the runs do not state it [default: h100]
     #[arg(long, value_name = "ID")]
     hardware: Option<String>,
-    /// On how many, where the runs do not tell
+    /// Number of devices, if the runs do not state it
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     devices: Option<String>,
-    /// Sequences of an iteration, where the runs do not tell
+    /// Sequences in an iteration, if the runs do not state it
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     global_batch: Option<String>,
-    /// Tokens in a sequence, where the runs do not tell
+    /// Tokens in a sequence, if the runs do not state it
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true)]
     sequence_length: Option<String>,
-    /// Number format of products, where the runs do not tell
+    /// Number format of matrix products, if the runs do not state it
     #[arg(long, value_name = "FORMAT")]
     precision: Option<String>,
-    /// What was recomputed, where the runs do not tell
+    /// Recomputation, if the runs do not state it
     #[arg(long, value_name = "WHAT")]
     recompute: Option<String>,
-    /// Profile of the training software, where the runs do not tell [default: megatron-2025]
+    /// Profile of the training software, if the runs do not state it [default: megatron-2025]
     #[arg(long, value_name = "ID")]
     stack: Option<String>,
-    /// Sets one thing that the software did, where the runs do not tell; may be repeated
+    /// Sets a setting of the software, if the runs do not state it; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
     /// Writes the calibration to this file, for `--calibration` of `plantui estimate`
@@ -147,7 +147,7 @@ fn tables(model: &Model, fit: &CalibrationFit) -> String {
             format!("{:.3}", factor.value),
             units::percent(factor.sigma),
             units::percent(factor.prior_sigma),
-            if factor.identified { String::new() } else { "not identified by these runs, left as it is".into() },
+            if factor.identified { String::new() } else { "not identified by these runs, left unchanged".into() },
         ]);
     }
     table(&mut text, &rows);
@@ -175,21 +175,40 @@ fn tables(model: &Model, fit: &CalibrationFit) -> String {
     let shipped = units::percent(mean(|row| Some(row.shipped_error)));
     if fit.rows.len() > 1 {
         let left_out = units::percent(mean(|row| row.left_out_error));
-        line(&mut text, format_args!("mean error: {shipped} with shipped constants, {left_out} each from the others"));
+        line(
+            &mut text,
+            format_args!(
+                "mean error: {shipped} with the built-in constants, {left_out} leave-one-out \
+            after calibration"
+            ),
+        );
     } else {
-        line(&mut text, format_args!("mean error: {shipped} with shipped constants; one run leaves none to test with"));
+        line(
+            &mut text,
+            format_args!(
+                "mean error: {shipped} with the built-in constants; a leave-one-out test needs \
+            at least two runs"
+            ),
+        );
     }
     match &fit.next {
         Some(next) => line(
             &mut text,
             format_args!(
-                "next run: {}, expected to take {}: leaves {} of what is unknown of the fastest layouts' order",
+                "next run to measure: {}, expected to take {}; it leaves {} of the uncertainty about which layouts \
+                are fastest",
                 next.layout,
                 units::seconds(next.expected_s),
                 units::percent(next.remains)
             ),
         ),
-        None => line(&mut text, format_args!("next run: none would tell more of the order of layouts that fit")),
+        None => line(
+            &mut text,
+            format_args!(
+                "next run to measure: none would change the ranking of the layouts that \
+            fit"
+            ),
+        ),
     }
     text
 }

@@ -35,16 +35,16 @@ Examples:
   plantui check model.json plan.json
   plantui check model.json plan.json --memory 8GiB     would it fit a smaller device?
   plantui plan model.json --json | plantui check model.json -
-  plantui check model.json result.json --json          result.json as the published Piper writes it
-  plantui check graph.json split.json --objective latency      a device placement's split as published
+  plantui check model.json result.json --json          a result of the published Piper
+  plantui check graph.json split.json --objective latency      a published placement split
 
-Every rule is checked and every broken one is reported. Limits are taken from the flags, else from the plan, else from the \
-workload. What the plan claims of its value, its stages and its simulation must come out again under the \
-limits it was made for, whatever others the flags ask for. A plan that says it is optimal must have a lower bound that meets its value; that no plan is \
-below that bound is known only by planning again. With --strict a warning makes a plan not valid, too.
+Checks every rule and reports every violation. Limits come from the flags, else from the plan, else from the \
+workload. The value, stages and simulation that the plan states are recomputed under the limits of the plan, even if \
+flags change them. An optimal plan must carry a lower bound equal to its value; the check does not prove that bound. \
+With --strict a plan with warnings is not valid.
 Exit codes: 0 valid, 1 not valid, 2 wrong use or unreadable input.";
 
-/// Validate a plan and score it again
+/// Validate and score a plan
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CheckArgs {
@@ -54,13 +54,13 @@ pub(crate) struct CheckArgs {
     plan: PathBuf,
     #[command(flatten)]
     limits: LimitArgs,
-    /// What a device placement is scored by [default: what the file says, else max-load]
+    /// Objective of a device placement [default: that of the file, else max-load]
     #[arg(long, value_name = "NAME")]
     objective: Option<PlacementObjective>,
-    /// Lets no plan pass that there is a warning about
+    /// Rejects plans with warnings
     #[arg(long)]
     strict: bool,
-    /// Gives up the simulation, with a warning, after this time, such as 60s or 2min
+    /// Stops the simulation, with a warning, after this time, such as 60s or 2min
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
     deadline: Option<Duration>,
     /// Prints one JSON document (schema plantui.check/1) in place of the table
@@ -95,7 +95,7 @@ impl PlacementObjective {
         let measures = family::of(workload).measures(&BTreeMap::new());
         if !measures.iter().any(|own| own.name() == measure.name()) {
             let message = format!("--objective {} is for device placements", measure.name().replace('_', "-"));
-            return Err(Failure::refused(message, format!("{} is none: leave it out", workload.name)));
+            return Err(Failure::refused(message, format!("{} is not one; leave it out", workload.name)));
         }
         if measure.name() != loaded.plan.measure.name() {
             loaded.plan = loaded.plan.measured_by(measure);
@@ -251,7 +251,7 @@ impl CheckArgs {
             }
             None => {
                 let says_nothing = loaded.claims.value.is_none() && loaded.figures == Figures::default();
-                let why = "what the file says the plan is worth is not judged: flags change what it was made for";
+                let why = "the value in the file is not checked: flags change the limits of the plan";
                 let claim = Claim::judge(&loaded.claims, &score, false);
                 (claim, (vec![], (!says_nothing).then(|| why.to_string())))
             }
@@ -363,20 +363,18 @@ impl CheckReport {
                 Some(_) if claim.elsewhere => {
                     let own = measure.show(claim.worth);
                     match self.score.is_valid() {
-                        true => format!("takes {own} under its own limits and {recomputed} under these"),
+                        true => format!("takes {own} under its own limits, {recomputed} under these"),
                         false => {
-                            format!("takes {own} under its own limits; not judged under these, where it breaks a rule")
+                            format!("takes {own} under its own limits; not scored under these, where it breaks a rule")
                         }
                     }
                 }
-                Some(_) if (claimed - value).abs() <= claim.tolerance * value => {
-                    "and that is what it takes".to_string()
-                }
+                Some(_) if (claimed - value).abs() <= claim.tolerance * value => "and the check agrees".to_string(),
                 Some(_) => {
                     format!("but takes {recomputed} ({} against {})", exact_number(value), exact_number(claimed))
                 }
                 None if self.score.is_valid() => format!("under its own limits; takes {recomputed} under these"),
-                None => "not judged: only a plan that keeps every rule is worth anything".to_string(),
+                None => "not scored: only a plan that keeps every rule is scored".to_string(),
             };
             line(text, format_args!("claims {}, {verdict}", measure.show(claimed)));
         }
@@ -387,7 +385,7 @@ impl CheckReport {
             let recomputed = measure.show(claim.worth);
             let bound = measure.show(bound);
             let (kind, side) = if measure.larger_is_better() { ("n upper", "below") } else { (" lower", "above") };
-            line(text, format_args!("claims a{kind} bound of {bound}, {side} its value {recomputed}"));
+            line(text, format_args!("states a{kind} bound of {bound}, {side} its value {recomputed}"));
         }
     }
 
@@ -403,7 +401,7 @@ impl CheckReport {
         let violations = &self.score.violations;
         let told = self.loaded.limits != GivenLimits::default() || !family::of(&self.workload).plans_name_limits();
         (!told && !violations.is_empty() && violations.iter().all(of_limits))
-            .then_some("the file names no limits: repeat the --devices, --memory and --microbatches it was made with")
+            .then_some("the file states no limits: repeat the --devices, --memory and --microbatches of the plan")
     }
 
     fn document(&self) -> CheckDocument {
@@ -435,7 +433,7 @@ impl CheckReport {
     /// Assumptions of reading and simulation, and claims that rest on the file alone.
     fn notes(&self) -> Vec<String> {
         let simulated = self.simulation.iter().flat_map(|simulation| &simulation.pipeline.notes);
-        let word = "that it is optimal is what the file says: a check measures the plan, and proves no bound";
+        let word = "`optimal` is the file's statement: the check scores the plan and proves no bound";
         let optimal = (self.loaded.figures.claims_optimum() && self.is_valid()).then(|| word.to_string());
         self.loaded.notes.iter().chain(simulated).cloned().chain(optimal).collect()
     }
@@ -492,7 +490,7 @@ fn overlaps(loaded: &LoadedPlan) -> bool {
 fn unknown(loaded: &LoadedPlan) -> Vec<String> {
     let Some(id) = loaded.planner.as_deref() else { return vec![] };
     let Some(planner) = planner::find(id) else {
-        return vec![format!("planner.id is `{}`, which is not known: its options are not looked at", printable(id))];
+        return vec![format!("planner.id is `{}`, which is not known: its options are not checked", printable(id))];
     };
     let known = |name: &str| planner.options().iter().any(|spec| spec.name == name);
     let others = loaded.options.keys().filter(|name| !known(name));

@@ -27,7 +27,7 @@ pub(super) fn broken(workload: &Workload, limits: &Limits, loaded: &LoadedPlan) 
         ExportError::Schedule { engine, schedule, reason } => Some((engine, format!("{schedule}: {reason}"))),
         _ => None,
     })?;
-    Some(format!("its options promise a plan that {engine} runs unchanged, and it cannot: {why}"))
+    Some(format!("its options state that {engine} runs the plan unchanged, and it cannot: {why}"))
 }
 
 /// Engine that the options name; any engine if they require an engine's plan and name none.

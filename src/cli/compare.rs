@@ -40,13 +40,13 @@ Examples:
   plantui compare model.json --planner piper --planner equal-partition --plan mine.json
   plantui compare model.json --schedule gpipe --no-overlap --json
 
-Every planner plans with its default options under the same limits; every plan is simulated in the same simulator under the \
-same schedule. `model error` is how far a planner's own time per sample is from the simulated one: below zero it promises \
-too much. Plans from files are scored under the same limits.
-Exit codes: 0 there is a plan, 1 no planner found one, 2 wrong use or input, 3 stopped before any plan, \
-70 a bug of plantui.";
+Every planner plans with its default options under the same limits; every plan is simulated in the same simulator \
+under the same schedule. `model error` compares a planner's own time per sample with the simulated one; a negative \
+error means that the planner's model is too optimistic. Plans from files are scored under the same limits.
+Exit codes: 0 there is a plan, 1 no planner found one, 2 wrong use or input, 3 stopped before any plan, 70 a bug of \
+plantui.";
 
-/// Plan with every planner that can and compare the plans in the simulator
+/// Plan with all suitable planners and compare the plans in one simulator
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CompareArgs {
@@ -55,16 +55,16 @@ pub(crate) struct CompareArgs {
     /// Only this planner; may be repeated [default: every planner that can plan the workload]
     #[arg(long, value_name = "ID", value_parser = arguments::planner_ids())]
     planner: Vec<String>,
-    /// A plan from a file, too; may be repeated
+    /// Adds a plan from a file; may be repeated
     #[arg(long, value_name = "FILE")]
     plan: Vec<PathBuf>,
     /// Time for each planner, such as 10s or 2min [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = arguments::deadline)]
     deadline: Option<Duration>,
-    /// Seed of planners that draw random numbers
+    /// Seed of planners with random choices
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// What the table is sorted by
+    /// Column that sorts the table
     #[arg(long, value_name = "COLUMN", value_enum, default_value_t = SortKey::Iteration)]
     sort: SortKey,
     /// Prints one JSON document (schema plantui.compare/1) in place of the table
@@ -88,22 +88,23 @@ struct ComparedProblem {
     problem: Problem,
 }
 
-/// What to sort by, within each objective; entries without a figure come last.
+/// Sort key within each objective; entries without a figure come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SortKey {
     /// Simulated samples per second, most first
     Throughput,
-    /// Simulated time of a batch, or of one sample where latency is the objective, least first
+    /// Simulated iteration time, or the time of one sample if latency is the objective, least first
     Iteration,
     /// Simulated idle share, least first
-    Bubble,
+    #[value(alias = "bubble")]
+    Idle,
     /// Simulated peak memory, least first
     Memory,
     /// Devices used, fewest first
     Devices,
     /// Time spent planning, least first
     Planning,
-    /// As the planners are listed
+    /// In the order of the planners
     Listed,
 }
 
@@ -156,7 +157,7 @@ impl SortKey {
         match self {
             SortKey::Throughput => Some(Column::Throughput),
             SortKey::Iteration => Some(Column::Time),
-            SortKey::Bubble => Some(Column::Bubble),
+            SortKey::Idle => Some(Column::Idle),
             SortKey::Memory => Some(Column::Memory),
             SortKey::Devices => Some(Column::Devices),
             SortKey::Planning => Some(Column::Planning),
@@ -189,7 +190,7 @@ impl CompareArgs {
             let mut loaded = input::plan(path, &workload)?;
             if let Some((name, [made, now])) = loaded.trained_otherwise(&workload) {
                 let problem =
-                    format!("{} was made for {name} {made}, and the others are planned for {now}", input::shown(path));
+                    format!("{} was made for {name} {made}; the others are planned for {now}", input::shown(path));
                 return Err(Failure::refused(problem, "compare with the same flags, or plan again"));
             }
             loaded.under(&limits);
@@ -328,7 +329,7 @@ impl<'a> EntryPart<'a> {
             schedule: simulated.map(|simulated| simulated.schedule.id()),
             iteration_s: simulated.map(|simulated| simulated.iteration_s),
             samples_per_s: simulated.map(|simulated| simulated.samples_per_s),
-            bubble: simulated.map(|simulated| simulated.bubble),
+            bubble: simulated.map(|simulated| simulated.idle),
             peak_memory_bytes: simulated.map(|simulated| simulated.peak_memory_bytes),
             prediction_error: entry.prediction_error(),
             against_joint: entry.against(reference_s),

@@ -27,9 +27,8 @@ Examples:
   plantui convert model.json --to pipedream --output graph.txt
   plantui convert graph.txt --to pipedream --plan plan.json      the same with the plan's stages
 
-What was assumed is written into the file (`assumptions`); PipeDream's text has no place for it, so there it goes to standard \
-error. Planners convert by themselves where they can: `plantui plan \
-model.json --planner placement-dp`.";
+The file lists what the conversion assumes (`assumptions`); PipeDream's text format has no such field, so the list \
+goes to standard error. Planners convert on their own where they can: `plantui plan model.json --planner placement-dp`.";
 
 /// Default bandwidth to convert times into bytes.
 const BANDWIDTH: f64 = 16e9;
@@ -50,10 +49,10 @@ pub(crate) struct ConvertArgs {
     plan: Option<PathBuf>,
     #[command(flatten)]
     limits: LimitArgs,
-    /// Write to this file instead of standard output
+    /// Writes to this file in place of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace the output file if it is there
+    /// Lets --output replace a file
     #[arg(long, requires = "output")]
     force: bool,
 }
@@ -94,7 +93,7 @@ fn targets() -> PossibleValuesParser {
 }
 
 fn placement(workload: &Workload, limits: &GivenLimits) -> Result<Conversion, String> {
-    let bandwidth = limits.bandwidth_bytes_per_s().ok_or("it names no bandwidth; give it with --bandwidth")?;
+    let bandwidth = limits.bandwidth_bytes_per_s().ok_or("it states no bandwidth; give it with --bandwidth")?;
     convert::to_placement(workload, ModeRule::Keeping, 1, bandwidth).map_err(|error| error.to_string())
 }
 

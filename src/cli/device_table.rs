@@ -87,7 +87,7 @@ fn devices(plan: &Plan, all_cpus: bool) -> Vec<String> {
 fn limited(scored: &StageScore, latency_s: f64) -> String {
     if let Some(times) = scored.sample {
         let share = units::percent(critical_share(times, latency_s));
-        return format!("everything waits for it during {share} of the latency");
+        return format!("the critical path runs through it for {share} of the latency");
     }
     let share = |part: f64| units::percent(if scored.load_s > 0.0 { part / scored.load_s } else { 0.0 });
     format!("compute {}, transfers {}", share(scored.compute_s), share(scored.communication_s))

@@ -50,16 +50,15 @@ Examples:
   plantui explain model.json --each 500ms
   plantui explain model.json --why
 
-Plans, and then plans again with one thing changed at a time; every figure is that of such a plan. A limit binds if the \
-plan gets better without it. Differences are relative to the plan at hand; `at least` and `at most` mark those that rest \
-on a plan which is not proven to be the best.
-Exit codes: 0 done, 1 no feasible plan, 2 wrong use or input, 3 stopped before any plan, \
-70 a bug of plantui.";
+Plans, then plans again with one change at a time; every figure comes from such a re-plan. A limit binds if the plan \
+improves without it. Differences are relative to the plan above. `at least`, `at most` and `about` mark differences \
+between plans that are not proven optimal.
+Exit codes: 0 done, 1 no feasible plan, 2 wrong use or input, 3 stopped before any plan, 70 a bug of plantui.";
 
 /// Least default time of a re-plan.
 const LEAST_SHARE: Duration = Duration::from_secs(2);
 
-/// Say what limits a plan, which limit binds, what would help, and what is next best
+/// Explain a plan: bottleneck, binding limits, changes that would help, alternatives
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
@@ -69,10 +68,11 @@ pub(crate) struct ExplainArgs {
     limits: LimitArgs,
     #[command(flatten)]
     planning: PlannerArgs,
-    /// Time for each re-plan [default: 2s, or twice what the plan took; under a deadline as long again for all of them]
+    /// Time for each re-plan [default: 2s, or twice the time of the plan; with --deadline all re-plans together take
+    /// that time again]
     #[arg(long, value_name = "TIME", value_parser = arguments::deadline)]
     each: Option<Duration>,
-    /// Says below what the words of the explanation mean, each with a small picture
+    /// Adds the meaning of the explanation's words, each with a small picture
     #[arg(long)]
     why: bool,
     /// Prints one JSON document (schema plantui.explain/1) in place of the text
@@ -184,7 +184,7 @@ impl ExplainArgs {
 }
 
 fn text(planned: &Run, explained: &ExplainReport) -> String {
-    let ExplainReport { base, bottleneck, losses, rivals, explanation, links, each, unasked, late } = explained;
+    let ExplainReport { base, bottleneck, rivals, explanation, links, each, unasked, late, .. } = explained;
     let mut text = String::new();
     let workload = &base.problem.workload;
     line(&mut text, format_args!("{}: {}", report::about(workload), planned.planner.info().name));
@@ -192,15 +192,18 @@ fn text(planned: &Run, explained: &ExplainReport) -> String {
     if let Some(bottleneck) = bottleneck {
         limited_by(&mut text, base, bottleneck);
     }
-    if let Some(lost) = losses.map(|losses| losses.summary()).filter(|lost| !lost.is_empty()) {
-        line(&mut text, format_args!("a simulated iteration loses: {lost}"));
+    if let Some(simulation) = &planned.simulation {
+        line(&mut text, format_args!("{}", report::simulated(simulation, &base.problem.limits)));
+        if let Some(causes) = report::idle_time(simulation) {
+            line(&mut text, format_args!("{causes}"));
+        }
     }
     line(&mut text, format_args!(""));
     what_binds(&mut text, base, explanation);
     let (help, next_best) = (explanation.help(), explanation.next_best());
     let better = if base.score.measure.larger_is_better() { "+ is better" } else { "- is better" };
-    rows(&mut text, base, &format!("what would help ({better})"), &help);
-    rows(&mut text, base, "next best under the same limits", &next_best);
+    rows(&mut text, base, &format!("what would help, one change each ({better})"), &help);
+    rows(&mut text, base, "alternatives under the same limits", &next_best);
     published(&mut text, rivals);
     links.append_to(&mut text, &base.plan);
     if let Some(proof) = planned.outcome.proof() {
@@ -210,12 +213,12 @@ fn text(planned: &Run, explained: &ExplainReport) -> String {
     let asked = explanation.answers().len();
     if asked > 0 {
         let each = units::seconds(each.as_secs_f64());
-        line(&mut text, format_args!("every figure is a re-plan: {asked} of them, each within {each}"));
+        line(&mut text, format_args!("{asked} re-plans, at most {each} each"));
     }
     if *unasked > 0 {
         let why = if *late { "the deadline has passed" } else { "stopped" };
-        let would_do = if *late { "; a longer --deadline would do, or --each" } else { "" };
-        line(&mut text, format_args!("{why}: {} not asked{would_do}", counted(*unasked, "question")));
+        let would_do = if *late { "; use a longer --deadline or a shorter --each" } else { "" };
+        line(&mut text, format_args!("{why}: {} not answered{would_do}", counted(*unasked, "question")));
     }
     report::notes(&mut text, &planned.outcome.notes);
     text
@@ -232,7 +235,8 @@ fn limited_by(text: &mut String, base: &ExplainedPlan, bottleneck: &PlanBottlene
     if let Some(link) = bottleneck.link {
         let name = |stage| stage_name(&base.problem.workload, &base.plan, stage);
         let (from, to) = (name(link.from), name(link.to));
-        simulated.push(format!("the busiest link, {from} to {to}, carries data {} of it", units::percent(link.busy)));
+        simulated
+            .push(format!("the busiest link, {from} to {to}, is in use {} of the time", units::percent(link.busy)));
     }
     if !simulated.is_empty() {
         line(text, format_args!("in a simulated iteration {}", simulated.join("; ")));
@@ -248,24 +252,34 @@ fn called(part: &'static str) -> &'static str {
     }
 }
 
+/// Parts of an iteration by their names in the JSON document, which keeps the older names.
+fn by_json_name(parts: impl IntoIterator<Item = (&'static str, f64)>) -> BTreeMap<&'static str, f64> {
+    let named = |(name, value)| match name {
+        "warm-up and drain" => ("fill and drain", value),
+        "waits in the schedule" => ("waits of the schedule", value),
+        name => (name, value),
+    };
+    parts.into_iter().map(named).collect()
+}
+
 fn what_binds(text: &mut String, base: &ExplainedPlan, explanation: &Explanation) {
     let causes = explanation.causes(base);
     if explanation.answers().is_empty() {
-        line(text, format_args!("binding limits: not looked for, nothing was planned again\n"));
+        line(text, format_args!("binding limits: unknown, no re-plan was made\n"));
         return;
     }
-    line(text, format_args!("binding limits (found by planning without each)"));
+    line(text, format_args!("binding limits (each found by a plan without it)"));
     for cause in &causes {
         let Cause { kind, how, without, difference, value, .. } = cause;
         let value = base.show(*value);
         line(text, format_args!("  {}: {how}", kind.title()));
         line(text, format_args!("      {without}: {value}, {difference}"));
         if !cause.parts.is_empty() {
-            line(text, format_args!("      of an iteration: {}", differences_text(&cause.parts)));
+            line(text, format_args!("      per iteration: {}", differences_text(&cause.parts)));
         }
     }
     if causes.is_empty() {
-        line(text, format_args!("  nothing that was taken away makes a difference"));
+        line(text, format_args!("  none: no plan without one of the limits is better"));
     }
     let free = explanation.free(base);
     if !free.is_empty() {
@@ -435,7 +449,7 @@ impl<'a> From<&'a Replan> for RowPart<'a> {
             devices: answer.plan.as_ref().map(crate::plan::Plan::devices_used),
             seconds: answer.seconds,
             reason: answer.reason.as_deref(),
-            parts: answer.parts.iter().copied().collect(),
+            parts: by_json_name(answer.parts.iter().copied()),
         }
     }
 }
@@ -490,7 +504,7 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a ExplainReport>) -> Expla
             schedule: simulation.schedule.id(),
             value: gap.simulated,
             difference: gap.difference(),
-            losses: losses.map(|losses| losses.shares().into_iter().collect()),
+            losses: losses.map(|losses| by_json_name(losses.shares())),
         });
     document.bottleneck = bottleneck.as_ref().map(|bottleneck| BottleneckPart {
         stage: bottleneck.stage + 1,
@@ -510,7 +524,7 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a ExplainReport>) -> Expla
         value: cause.value,
         gain: cause.gain,
         certainty: certainty_word(cause.certainty),
-        parts: cause.parts.into_iter().collect(),
+        parts: by_json_name(cause.parts),
     };
     document.binds = explanation.causes(base).into_iter().map(binds).collect();
     document.does_not_bind = explanation.free(base);

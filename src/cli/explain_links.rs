@@ -77,7 +77,7 @@ impl LinkEffects {
     /// Appends the report.
     pub(super) fn append_to(&self, text: &mut String, plan: &Plan) {
         let Some(topology) = plan.topology.as_ref().filter(|_| !self.is_empty()) else { return };
-        line(text, format_args!("fullest links of {}, a microbatch", topology.name));
+        line(text, format_args!("busiest links of {}, per microbatch", topology.name));
         let load = |load: &LinkLoad| {
             let rate = units::bandwidth_exact(load.bandwidth);
             vec![format!("  {}", units::seconds(load.seconds)), load.name.clone(), rate]
@@ -85,14 +85,14 @@ impl LinkEffects {
         report::table(text, &self.loads.iter().take(NAMED).map(load).collect::<Vec<_>>());
         if let Some(now) = self.iteration_s {
             let batch = units::seconds(now);
-            line(text, format_args!("the same plan with links twice as fast (an iteration takes {batch} now)"));
+            line(text, format_args!("the same plan with one link twice as fast (now {batch} an iteration)"));
             let wider = |wider: &WiderLink| {
                 let less = units::percent(1.0 - wider.iteration_s / now);
                 vec![format!("  {}", units::seconds(wider.iteration_s)), format!("-{less}"), wider.what.clone()]
             };
             report::table(text, &self.twice_as_fast.iter().map(wider).collect::<Vec<_>>());
             if self.twice_as_fast.is_empty() {
-                line(text, format_args!("  none shortens it"));
+                line(text, format_args!("  no single link shortens it"));
             }
         }
         line(text, format_args!(""));

@@ -12,7 +12,7 @@ pub(super) fn published(text: &mut String, rivals: &[Rival]) {
     if rivals.is_empty() {
         return;
     }
-    line(text, format_args!("plans of published planners, simulated; the parts of the iteration that differ"));
+    line(text, format_args!("published planners, simulated, and where their iteration differs"));
     let row = |rival: &Rival| {
         let sign = if rival.difference < 0.0 { "" } else { "+" };
         let difference = format!("{sign}{}", units::percent(rival.difference));

@@ -38,20 +38,21 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   plantui plan model.json --json > plan.json
-  plantui export plan.json --to megatron                      flags, as comments what they cannot express
+  plantui export plan.json --to megatron                      flags; comments list what they cannot express
   plantui export plan.json --to deepspeed --output stages.py
   plantui export plan.json --to torchtitan --block-name 'model.layers.{}'
-  plantui export plan.json --to megatron --exact              refuse what is not exactly the plan
+  plantui export plan.json --to megatron --exact              refuse anything but the exact plan
   plantui export plan.json --to csv --workload model.json     a row per node
   plantui export plan.json --to svg --output plan.svg         a picture: stages with their load, memory and transfers
   plantui export plan.json --to dot | dot -Tpdf > plan.pdf   stages as clusters of nodes
-  plantui export plan.json --to jax                           PartitionSpecs of an operator graph's splits (or --to dot)
+  plantui export plan.json --to jax                           PartitionSpecs of an operator graph's splits (or --to \
+dot)
 
-Most engines treat all stages alike. Where one cannot run the plan, the nearest plan that it can run is written: what was \
-lost is said above it (and on standard error), with what it costs. The workload is the one the plan was made from, unless \
---workload names another place. Blocks are nodes whose names repeat or differ in one number, unless --layers says.
-Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input, 3 the \
-deadline passed.";
+Most engines treat all stages alike. If an engine cannot run the plan, the nearest plan that it can run is written; \
+comments above it and standard error list the differences and their cost. The workload is that of the plan, or \
+--workload. Blocks are nodes whose names repeat or differ in one number, or those of --layers.
+Exit codes: 0 done, 1 the plan is not valid or nothing the engine can run keeps the limits, 2 wrong use or input, 3 \
+the deadline passed.";
 
 /// Write a plan for a training engine, a spreadsheet or another tool
 #[derive(Debug, Args)]
@@ -59,25 +60,25 @@ deadline passed.";
 pub(crate) struct ExportArgs {
     /// Plan: a plantui plan or a result of the published Piper; `-` for standard input
     plan: PathBuf,
-    /// What to write
+    /// Format to write
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
-    /// Workload the plan is for [default: where the plan says it was read from]
+    /// Workload of the plan [default: the file named in the plan]
     #[arg(long, value_name = "FILE")]
     workload: Option<PathBuf>,
-    /// Which nodes are the repeated layers: their name, with a * for the number
+    /// Name of the repeated layers, with a * for the number
     #[arg(long, value_name = "PATTERN")]
     layers: Option<String>,
-    /// The engine's name of a repeated layer, {} standing for its number
+    /// The engine's name of a repeated layer, with {} for its number
     #[arg(long, visible_alias = "layer-names", value_name = "NAME", default_value = "layers.{}")]
     block_name: String,
-    /// The engine's modules in front of the repeated layers
+    /// The engine's modules before the repeated layers
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "tok_embeddings")]
     first_names: Vec<String>,
-    /// The engine's modules behind the repeated layers
+    /// The engine's modules after the repeated layers
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "norm,lm_head")]
     last_names: Vec<String>,
-    /// Samples in a microbatch [default: what the plan or the workload says]
+    /// Samples in a microbatch [default: that of the plan or the workload]
     #[arg(long, value_name = "B", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     micro_batch_size: Option<u32>,
     /// Order in which a stage works through its microbatches
@@ -85,13 +86,13 @@ pub(crate) struct ExportArgs {
     /// [default: 1f1b; for vllm inference]
     #[arg(long, value_name = "ID", value_parser = schedules())]
     schedule: Option<String>,
-    /// Parts of the model on every rank under `--schedule interleaved`; 2 if not given
+    /// Virtual stages on every rank under `--schedule interleaved` [default: 2]
     #[arg(long, value_name = "V", requires = "schedule", value_parser = clap::value_parser!(u32).range(2..=64))]
     virtual_stages: Option<u32>,
-    /// Refuses a plan that the engine cannot run, in place of writing the nearest
+    /// Refuses a plan that the engine cannot run, instead of writing the nearest one
     #[arg(long)]
     exact: bool,
-    /// Gives up looking for the nearest plan, or simulating for a trace, after this time, such as 60s or 2min
+    /// Stops the search for the nearest plan, or the simulation for a trace, after this time, such as 60s or 2min
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
     deadline: Option<Duration>,
     #[command(flatten)]
@@ -150,7 +151,7 @@ impl ExportArgs {
         let text = workload::formats::detect::text(&bytes, &source, &workload::formats::detect::PLAN)?;
         let document: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
         let Some(place) = document.pointer("/workload/source").and_then(serde_json::Value::as_str) else {
-            let refusal = format!("{source} does not say which file its workload was read from");
+            let refusal = format!("{source} does not name the file of its workload");
             return Err(Failure::refused(refusal, "name it with --workload FILE"));
         };
         let workload = if place == workload::BUILTIN { workload::builtin() } else { self.beside(place, &source)? };
@@ -184,7 +185,7 @@ impl ExportArgs {
         let plan = &loaded.plan;
         let names = [&self.block_name].into_iter().chain(&self.first_names).chain(&self.last_names);
         if let Some(name) = names.chain(&self.layers).find(|name| name.contains(is_hostile)) {
-            let refusal = format!("`{}` is no name of a module: it holds a control character", visible_line(name));
+            let refusal = format!("`{}` is not a module name: it holds a control character", visible_line(name));
             return Err(Failure::refused(refusal, "write it without"));
         }
         if !self.block_name.contains("{}") || self.block_name.trim() != self.block_name {
@@ -248,7 +249,7 @@ impl ExportArgs {
         }
         if let FormatWriter::Plan(text) = writes {
             if self.schedule.is_some() {
-                notice::note(&format!("--schedule changes nothing here: {} says nothing of the schedule", self.to));
+                notice::note(&format!("--schedule changes nothing here: {} does not hold a schedule", self.to));
             }
             fullness::warning(&scored, limits).iter().for_each(|full| notice::note(full));
             destination.write(&text(&ScoredPlan { workload, limits, plan, score: &scored }))?;

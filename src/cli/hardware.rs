@@ -96,6 +96,6 @@ fn text(presets: &[Hardware]) -> String {
     let mut text = String::new();
     table(&mut text, &rows);
     line(&mut text, format_args!(""));
-    line(&mut text, format_args!("links are per direction and device; --json tells where each figure comes from"));
+    line(&mut text, format_args!("links are per direction and device; --json names the source of each figure"));
     text
 }

@@ -36,36 +36,37 @@ Examples:
   plantui import slurm-1234.log --from megatron --workload model.json --plan today.json
   plantui import job.toml --model path/to/config.json --hardware h100 --workload model.json --plan today.json
   plantui import stages.py --for model.json --plan today.json
-  plantui compare model.json --plan today.json        what the planners would do instead
+  plantui compare model.json --plan today.json        plans for the same job
 
-Reads Megatron-LM's arguments (a shell script, or the dump at the top of a log), torchtitan's job (TOML, flags, Python), \
-DeepSpeed's configuration or pipeline module, Hugging Face's TrainingArguments or accelerate's configuration, and Galvatron's \
-strategy. Nothing is run; variables of a shell are known where the script sets them. Megatron-LM's arguments tell the model; \
-for the others --model names it (a preset or a config.json), or --for a workload of it.
+Reads Megatron-LM's arguments (a shell script, or the dump at the top of a log), torchtitan's job (TOML, flags, \
+Python), DeepSpeed's configuration or pipeline module, Hugging Face's TrainingArguments or accelerate's \
+configuration, and Galvatron's strategy. Nothing is executed; shell variables are known where the script sets them. \
+Megatron-LM's arguments state the model; for the others --model names it (a preset or a config.json), or --for a \
+workload of it.
 Exit codes: 0 done, 2 wrong use or input.";
 
 /// Most bytes that are read: no configuration is larger, and logs are cut here.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Read what a training engine runs today as a workload and a plan
+/// Read the job of a training engine as a workload and a plan
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ImportArgs {
     /// Configuration: a file, or `-` for standard input
     configuration: PathBuf,
-    /// Whose it is [default: what the names in it tell]
+    /// Format of the job [default: recognised by its names]
     #[arg(long, value_name = "ENGINE", value_parser = engines())]
     from: Option<String>,
-    /// Devices that run it, where the file does not tell
+    /// Number of devices, if the file does not state it
     #[arg(long, value_name = "K", value_parser = arguments::devices)]
     devices: Option<u32>,
-    /// The model: a preset or a Hugging Face config.json [default: what the configuration tells]
+    /// The model: a preset or a Hugging Face config.json [default: that of the job]
     #[arg(long, value_name = "MODEL", conflicts_with = "for_workload")]
     model: Option<String>,
-    /// Hardware preset that it runs on [default: a100-80]
+    /// Hardware preset [default: a100-80]
     #[arg(long, value_name = "ID", conflicts_with = "for_workload")]
     hardware: Option<String>,
-    /// A workload of the model that there is already: only the plan is made
+    /// An existing workload of the model: only the plan is made
     #[arg(long = "for", id = "for_workload", value_name = "FILE", conflicts_with = "workload")]
     of: Option<PathBuf>,
     /// Writes the workload to this file
@@ -77,7 +78,7 @@ pub(crate) struct ImportArgs {
     /// Prints the plan as JSON in place of the report
     #[arg(long)]
     json: bool,
-    /// Replaces files that are there
+    /// Lets --workload and --plan replace files
     #[arg(long)]
     force: bool,
 }
@@ -237,7 +238,7 @@ struct ImportReport<'a> {
 impl ImportReport<'_> {
     /// Assumptions, and rules that the plan breaks according to the workload.
     fn notes(&self) -> Vec<String> {
-        let broken = self.score.violations.iter().map(|violation| format!("by the workload's reckoning {violation}"));
+        let broken = self.score.violations.iter().map(|violation| format!("according to the workload {violation}"));
         self.configuration.notes.iter().cloned().chain(broken).collect()
     }
 

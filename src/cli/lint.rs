@@ -24,10 +24,10 @@ Examples:
   plantui lint model.json --json
   plantui generate llama-3-8b | plantui lint -
 
-A finding is no refusal: the workload can be planned, but the plan may not be what it says. Exit code 0 with or without \
+A finding is not an error: the workload can be planned, but its plans may be misleading. Exit code 0 with or without \
 findings, 2 for a workload that cannot be read.";
 
-/// Tell what in a workload will mislead a planner
+/// List facts in a workload that may mislead a planner
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct LintArgs {

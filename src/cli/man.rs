@@ -15,16 +15,16 @@ Examples:
   plantui man | man -l -
   plantui man --directory ~/.local/share/man/man1
 
-Without --directory all pages are printed one after the other.";
+Without --directory all pages go to standard output.";
 
 /// Print the manual pages
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// Writes a file for every page into this directory, which is made if need be
+    /// Writes a file for every page into this directory, and creates the directory
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Lets --directory replace pages
+    /// Lets --directory replace files
     #[arg(long, requires = "directory")]
     force: bool,
 }

@@ -43,9 +43,9 @@ Examples:
   plantui map graph.txt plan.json --topology dgx-1 --method identity
   plantui plan model.json --json | plantui map model.json - --topology mine.csv --json > mapped.json
 
-Takes the plan of any planner that has stages. The time is that which communication takes a microbatch at its busiest \
-pair, ring or link; a bound below says what no mapping can do better than. A batch is simulated with it, before and after. With --json the plan comes out again with the \
-devices that it was mapped to and a field `mapping`. Ctrl-C keeps the best mapping so far, as --deadline does.
+Maps the plan of any planner with stages. The time is the communication of one microbatch at the busiest pair, ring \
+or link; the lower bound holds for every mapping. The iteration is simulated before and after. --json prints the \
+plan with its mapped devices and a field `mapping`. Ctrl-C and --deadline keep the best mapping so far.
 Exit codes: 0 mapped, 1 the plan is not valid or does not fit on the topology, 2 wrong use or unreadable input.";
 
 /// Map a plan's parts onto the devices of a topology
@@ -58,38 +58,39 @@ pub(crate) struct MapArgs {
     plan: PathBuf,
     #[command(flatten)]
     limits: LimitArgs,
-    /// How the mapping is found
+    /// Method
     #[arg(long, value_name = "METHOD", default_value = MappingMethod::Search.id(),
           value_parser = PossibleValuesParser::new(MappingMethod::ALL.map(MappingMethod::id)))]
     method: String,
-    /// Does not consider transfers between stages
+    /// Ignores transfers between stages
     #[arg(long)]
     no_p2p: bool,
-    /// Does not consider all-reduces
+    /// Ignores all-reduces
     #[arg(long)]
     no_allr: bool,
-    /// Counts what every link carries in all, and not each transfer by itself
+    /// Counts the total traffic of every link, instead of each transfer alone
     #[arg(long)]
     shared_links: bool,
-    /// Searches for the same target at once
+    /// Parallel searches per target
     #[arg(long, value_name = "N", default_value_t = 1)]
     parallel_same_t: u32,
-    /// Searches at once in all
+    /// Parallel searches in total
     #[arg(long, value_name = "N", default_value_t = 2)]
     parallel_degree: u32,
-    /// Seed of what is drawn at random
+    /// Seed of random choices
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// Stops after this time, such as 60s or 2min, with the best mapping so far; simulating it may take a second more
+    /// Stops after this time, such as 60s or 2min, with the best mapping so far; its simulation may take one more
+    /// second
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
     deadline: Option<Duration>,
     /// Prints the plan with its mapping as JSON
     #[arg(long)]
     json: bool,
-    /// Writes to a file in place of standard output
+    /// Writes to this file in place of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replaces the file if there is one
+    /// Lets --output replace a file
     #[arg(long, requires = "output")]
     force: bool,
 }
@@ -176,10 +177,10 @@ impl MapArgs {
         let limits = family::resolve(&workload, &on).map_err(|missing| Failure::lacks(&workload.source, &missing))?;
         let score = family::check(&workload, &limits, &mapped.plan);
         if let Some(violation) = score.violations.first() {
-            return Ok(Err(format!("the plan does not hold on {}: {violation}", topology.name)));
+            return Ok(Err(format!("the plan is not valid on {}: {violation}", topology.name)));
         }
         if search.cancelled() {
-            mapped.part.notes.push("the search was stopped: this is the best mapping until then".into());
+            mapped.part.notes.push("the search was stopped: this is the best mapping so far".into());
             let simulate =
                 |after: &Search| Simulation::within(&workload, &limits, &mapped.plan, Setup::default(), after);
             if mapped.part.iteration_s.is_none() {
@@ -235,12 +236,12 @@ impl MapReport {
         let mut text = String::new();
         let workers = units::counted(mapping.devices.len(), "part");
         let ending = match mapping {
-            _ if mapping.proved => "proven: no mapping takes less",
-            Mapping { budget: true, .. } => "not proven: the budget of the search ran out",
+            _ if mapping.proved => "proven optimal",
+            Mapping { budget: true, .. } => "not proven: the search reached its limit of steps",
             _ => "not proven",
         };
         line(&mut text, format_args!("{}: {workers} on {}, by {}", self.workload.name, topology.name, part.method));
-        let seconds = |seconds: f64| format!("{} of communication a microbatch", units::seconds(seconds));
+        let seconds = |seconds: f64| format!("{} of communication per microbatch", units::seconds(seconds));
         let at = |part: &MappingPart| {
             let width = part.bottleneck_bytes_per_s.map(units::bandwidth_exact).unwrap_or_default();
             part.bottleneck.as_ref().map(|place| format!(", most at {place} ({width})")).unwrap_or_default()
@@ -256,13 +257,13 @@ impl MapReport {
             let change = if *devices == mapping.devices {
                 "the same devices".into()
             } else if cost.seconds > mapping.cost.seconds && mapping.cost.seconds > 0.0 {
-                format!("{:.2} times as long", cost.seconds / mapping.cost.seconds)
+                format!("{:.2}x as long", cost.seconds / mapping.cost.seconds)
             } else {
-                "no longer than that".into()
+                "no longer than before".into()
             };
             line(
                 &mut text,
-                format_args!("before, with the plan's own device numbers: {} ({change})", seconds(cost.seconds)),
+                format_args!("before, on the plan's own device numbers: {} ({change})", seconds(cost.seconds)),
             );
         }
         line(&mut text, format_args!(""));
@@ -287,7 +288,7 @@ impl MapReport {
         let order: Vec<String> = mapping.devices.iter().map(ToString::to_string).collect();
         line(&mut text, format_args!("\nrank order: {}", order.join(",")));
         if topology.machines().sizes().len() == 1 {
-            line(&mut text, format_args!("so that rank i is part i: CUDA_VISIBLE_DEVICES={}", order.join(",")));
+            line(&mut text, format_args!("rank i runs part i with CUDA_VISIBLE_DEVICES={}", order.join(",")));
         }
         if let Measure::Speedup(_) = plan.measure {
             let worth = plan.measure.show(self.score.value);

@@ -71,31 +71,31 @@ const EXAMPLES: &str = "\
 Examples:
   plantui                                       the screen, with a built-in example
   plantui model.json --devices 64               the screen, with a limit changed
-  plantui model.json | cat                      the report, since a pipe is no terminal
+  plantui model.json | cat                      the report, since a pipe is not a terminal
   plantui plan model.json --memory 16GiB        plan and print a table
-  plantui plan model.json --json > plan.json    the same for scripts
-  plantui check model.json plan.json            validate and score a plan again
+  plantui plan model.json --json > plan.json    the same as JSON
+  plantui check model.json plan.json            validate and score a plan
   plantui export plan.json --to megatron        the flags of a training engine
-  plantui compare model.json                    every planner that can, in one simulator
+  plantui compare model.json                    all planners in one simulator
   plantui explain model.json                    what limits the plan, and what would help
   plantui seek model.json --least devices --until 'time_per_sample<=25ms'
-                                                the least of a limit that reaches a goal
-  plantui map model.json plan.json --topology dgx-1   which device each part sits on
-  plantui sweep model.json --devices 8..512     over a range of a limit
+                                                the least value of a limit that reaches a goal
+  plantui map model.json plan.json --topology dgx-1   which device runs which part
+  plantui sweep model.json --devices 8..512     a range of a limit
   plantui generate bert-32 > model.json         make a workload
-  plantui import train.sh --plan today.json     what an engine runs today
+  plantui import train.sh --plan today.json     read the job of an engine
   plantui estimate llama-3.1-8b --devices 8 --global-batch 128
                                                 a training run's time and memory
-  plantui help terms bubble                     what a word means, with a picture
+  plantui help terms bubble                     the meaning of a word, with a picture
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan, \
 70 a bug of plantui.";
 
-/// Plan how a neural network that is too large for one device is cut over many.
+/// Plan how a neural network is split over many devices.
 ///
-/// Loads a profiled network, finds the pipeline stages, replicas, tensor splits and recomputation that keep the limits
-/// with the least time per sample, and shows what limits the result. Without a subcommand it opens the screen; where
-/// there is no terminal it prints the report that `plantui plan` prints.
+/// Loads a model or a profile, finds the pipeline stages, replicas, tensor-parallel degrees and recomputation with the
+/// least time within the limits, and explains the result. Without a subcommand it opens the screen; without a terminal
+/// it prints the report of `plantui plan`.
 #[derive(Debug, Parser)]
 #[command(name = "plantui", bin_name = "plantui", version, after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 #[command(propagate_version = true, max_term_width = 100)]
@@ -106,7 +106,7 @@ pub struct Cli {
     screen: screen::ScreenArgs,
 }
 
-/// What can be asked for.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 enum Command {
     Plan(plan::PlanArgs),

@@ -34,11 +34,11 @@ Examples:
   plantui generate bert-32 | plantui plan - --devices 128
   plantui plan model.json --set engine=megatron --json | plantui export - --to megatron
 
-Prints a table, or with --json one document of the schema plantui.plan/1 and nothing else. With --output the result \
-goes to a file as well; with both, one line says so. A row of the table is a stage: DP replicas, TP ways each tensor is split, what its time per sample \
-is made of, and the memory on each of its devices. `*` marks the stage that limits the rest.
-Exit codes: 0 a plan was found, 1 there is none, 2 wrong use or input, 3 stopped before any plan was found, \
-70 a bug of plantui.";
+Prints a table, or with --json one document of the schema plantui.plan/1. --output writes the result to a file as \
+well. A row of the table is a stage: its data-parallel (DP) and tensor-parallel (TP) degrees, the parts of its time, \
+and the memory on each of its devices. `*` marks the slowest stage.
+Exit codes: 0 a plan was found, 1 there is none, 2 wrong use or input, 3 stopped before any plan was found, 70 a bug \
+of plantui.";
 
 /// Plan a workload and print the plan
 #[derive(Debug, Args)]
@@ -66,8 +66,8 @@ struct OutputArgs {
     /// Lets --output replace a file
     #[arg(long, requires = "output")]
     force: bool,
-    /// What --output writes; without --output it goes to standard output [default: plan-json]. Files of training engines are written
-    /// by `plantui export`
+    /// Format of the plan, for --output or standard output [default: plan-json]. `plantui export` writes the files of
+    /// training engines
     #[arg(long, value_name = "FORMAT", value_parser = format())]
     format: Option<&'static PlanFormat>,
 }
@@ -126,7 +126,10 @@ impl PlanArgs {
         let other = |format: &PlanFormat| *format != *formats::plan_json();
         if to_file || matches!(printed, StandardOutput::Format(format) if other(format)) {
             let hint = "use --json, or give one batch";
-            return Err(Failure::refused("a list of batches is written to standard output, as reports or JSON", hint));
+            return Err(Failure::refused(
+                "results for a list of batches go to standard output only, as reports or JSON",
+                hint,
+            ));
         }
         let task = |limits| PlanningTask::new(workload.clone(), limits, &self.planning);
         let tasks = self.limits.by_batch().iter().map(task).collect::<Result<Vec<_>, _>>()?;
@@ -168,7 +171,7 @@ impl OutputArgs {
         }
         if self.json && format != formats::plan_json() {
             let hint = "drop --json, or name a file with --output";
-            return Err(Failure::refused("--json and --format both ask for standard output", hint));
+            return Err(Failure::refused("--json and --format both write to standard output", hint));
         }
         let written = json.or(self.format).or(self.output.as_ref().map(|_| format));
         Ok((written.map_or(StandardOutput::Table, StandardOutput::Format), None))

@@ -122,7 +122,7 @@ pub(crate) fn all(tasks: Vec<PlanningTask>, args: &PlannerArgs) -> Result<(Vec<R
 
 /// Note on a limit that a planner ignores.
 pub(super) fn ignored(planner: &dyn Planner, kind: LimitKind) -> String {
-    format!("{} changes nothing about the plan: {} does not heed it", kind.flag(), planner.info().name)
+    format!("{} changes nothing about the plan: {} ignores it", kind.flag(), planner.info().name)
 }
 
 /// End of the command for a run.
@@ -140,7 +140,7 @@ pub(crate) fn ending(run: &Run) -> CommandEnd {
 /// [`Failure`] that names the file, the field it lacks and the flag that gives it.
 pub(crate) fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failure> {
     if limits.by_batch().len() > 1 {
-        return Err(Failure::refused("--batch lists several batches", "give one; only `plan` takes a list"));
+        return Err(Failure::refused("--batch has several values", "give one; only `plan` accepts a list"));
     }
     family::resolve(workload, &limits.overrides()).map_err(|missing| Failure::lacks(&workload.source, &missing))
 }
@@ -202,7 +202,7 @@ mod tests {
         let args = PlannerArgs { planner: None, settings: vec![], deadline: None, threads: None, seed: 0 };
         let failure = all(vec![task], &args).err().unwrap();
         let Failure::Bug(what) = &failure else { panic!("{failure:?}") };
-        assert!(what.starts_with("planner liar claims") && what.contains("its plan is worth"), "{what}");
+        assert!(what.starts_with("planner liar claims") && what.contains("but the check finds"), "{what}");
         assert_eq!(failure.report(), std::process::ExitCode::from(70));
     }
 

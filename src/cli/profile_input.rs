@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Layer profiles (PipeDream's graph.txt)")]
 pub(crate) struct ProfileArgs {
-    /// Samples that were measured at once [default: what the line `# profile_batch=N` says, else what sizes of images tell, else 1]
+    /// Samples in the profiled batch [default: the line `# profile_batch=N`, else derived from image sizes, else 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = samples)]
     pub profile_batch: Option<u32>,
 }
@@ -35,7 +35,7 @@ impl ProfileArgs {
     pub(super) fn over(&self, workload: Workload) -> Result<Workload, Failure> {
         let Some(samples) = self.profile_batch else { return Ok(workload) };
         if family::of(&workload).profile_batch().is_none() {
-            let problem = format!("--profile-batch is for layer profiles, and {} is none", workload.name);
+            let problem = format!("--profile-batch is for layer profiles, and {} is not one", workload.name);
             return Err(Failure::refused(problem, "leave it out"));
         }
         let turned = dial::turned(&workload, PROFILE_BATCH, &samples.to_string());
@@ -83,7 +83,8 @@ pub(super) fn untold_in(format: &str, workload: &Workload) {
     {
         let samples = batch.samples;
         notice::note(&format!(
-            "the file does not tell the profile's batch, which PipeDream's tools cannot read: --profile-batch {samples} reads it back"
+            "the file does not hold the profile's batch, since PipeDream's tools cannot read it; read it with \
+            --profile-batch {samples}"
         ));
     }
 }
@@ -101,7 +102,7 @@ pub(super) fn batch_of(
     if let Some((_, text)) = batch.last().and_then(|setting| setting.split_once('=')) {
         if asked.profile_batch.is_some() {
             return Err(Failure::refused(
-                "--profile-batch and --set profile_batch say the same thing",
+                "--profile-batch and --set profile_batch set the same value",
                 "give one of them",
             ));
         }

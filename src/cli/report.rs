@@ -61,6 +61,9 @@ pub(crate) fn planned(planned: &Run) -> String {
     line(&mut text, format_args!("limits: {}", limits(&planned.problem.workload, &planned.problem.limits)));
     if let Some(simulation) = &planned.simulation {
         line(&mut text, format_args!("{}", simulated(simulation, &planned.problem.limits)));
+        if let Some(causes) = idle_time(simulation) {
+            line(&mut text, format_args!("{causes}"));
+        }
     }
     notes(&mut text, &planned.notes());
     notes(&mut text, difference(planned).as_slice());
@@ -119,9 +122,7 @@ fn as_simulated(planned: &Run) -> Option<String> {
 
 /// Name and size of a workload.
 pub(crate) fn about(workload: &Workload) -> String {
-    let (nodes, edges) = (workload.nodes.len(), workload.dag.edges().len());
-    let noun = family::of(workload).nouns().trim_end_matches('s');
-    format!("{} ({}, {})", workload.name, counted(nodes, noun), counted(edges, "edge"))
+    format!("{} ({})", workload.name, family::of(workload).size(workload).join(", "))
 }
 
 /// Objective, throughput, stages and devices in one line.
@@ -133,7 +134,7 @@ pub(crate) fn objective_line(limits: &Limits, plan: &Plan, score: &Score) -> Str
             format!("{}/sample   {} samples/s", units::seconds(time), units::number(1.0 / time))
         }
         Measure::Speedup(_) | Measure::IterationTime => value,
-        Measure::SeparateMaxima => format!("{value}, the largest forward and the largest backward load"),
+        Measure::SeparateMaxima => format!("{value}, largest forward plus largest backward load"),
         Measure::Latency { .. } => format!("latency {value}"),
         Measure::OperatorCost(_) => format!("{value}   {}/iteration", units::seconds(time)),
     };
@@ -156,7 +157,7 @@ pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     }
     if let (Measure::OperatorCost(_), [stage]) = (score.measure, plan.stages.as_slice()) {
         if let Some([compute, edges, sync]) = score.stages.first().map(shares) {
-            line(text, format_args!("spent on: compute {compute}, transfers {edges}, all-reduce {sync}"));
+            line(text, format_args!("time: compute {compute}, transfers {edges}, all-reduce {sync}"));
         }
         operator_table::operators(text, workload, stage, score);
         return;
@@ -301,21 +302,29 @@ pub(crate) fn simulated(simulation: &Simulation, limits: &Limits) -> String {
     let peak = units::bytes_beside(timeline.peak_memory(), limits.memory_limit());
     if simulation.schedule == Schedule::SingleSample {
         return format!(
-            "simulated one sample: {}, bubble {}, peak memory {}",
+            "simulated one sample: {}, idle {}, peak memory {}",
             units::seconds(timeline.iteration_s),
-            units::percent(timeline.bubble),
+            units::percent(timeline.idle),
             peak,
         );
     }
     format!(
-        "simulated {}: {} an iteration of {}, {} samples/s, bubble {}, peak memory {}",
+        "simulated {}: {} an iteration of {}, {} samples/s, idle {}, peak memory {}",
         simulation.schedule.name(),
         units::seconds(timeline.iteration_s),
         counted(simulation.pipeline.microbatches as usize, "microbatch"),
         units::number(timeline.samples_per_s),
-        units::percent(timeline.bubble),
+        units::percent(timeline.idle),
         peak,
     )
+}
+
+/// Causes of the simulated idle time in one line: `idle time: imbalance 9.6%, bubble 2.5%`.
+pub(crate) fn idle_time(simulation: &Simulation) -> Option<String> {
+    let causes = Losses::of_simulation(simulation)?.causes_of_idle(simulation.timeline.idle);
+    let causes: Vec<String> =
+        causes.into_iter().map(|(name, share)| format!("{name} {}", units::percent(share))).collect();
+    (!causes.is_empty()).then(|| format!("idle time: {}", causes.join(", ")))
 }
 
 /// Explanation of a difference between simulated and planned value above [`NOTED_DIFFERENCE`].
@@ -325,19 +334,20 @@ fn difference(planned: &Run) -> Option<String> {
         return None;
     }
     let Some(losses) = Losses::of_simulation(simulation) else {
-        return Some("simulated and planned differ; the iteration is too long to find out why".into());
+        return Some(
+            "simulated and planned times differ; the iteration is too long to split the difference into parts".into(),
+        );
     };
-    let lost =
-        Some(losses.summary()).filter(|lost| !lost.is_empty()).map(|lost| format!(", {lost}")).unwrap_or_default();
-    let compute = units::percent(losses.compute_s / losses.batch_s);
-    let told = format!("of the simulated iteration the slowest stage computes {compute}{lost}");
+    let compute = units::percent(losses.compute_s / losses.iteration_s);
+    let told = format!("the slowest stage computes {compute} of the simulated iteration");
     // A speed-up is of whole batches, so nothing is added to it.
     let loads = planned.score.as_ref().filter(|score| !score.measure.larger_is_better());
     let beside =
         loads.map(|score| 1.0 - losses.compute_s / (score.slowest_s * f64::from(simulation.pipeline.microbatches)));
     Some(match beside.filter(|beside| *beside >= 0.0005) {
         Some(beside) => format!(
-            "{told}; of the planned time {} are transfers and all-reduces, which an iteration overlaps with compute",
+            "{told}; {} of the planned time are transfers and all-reduces, which the simulated iteration overlaps \
+            with compute",
             units::percent(beside)
         ),
         None => told,

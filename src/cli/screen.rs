@@ -26,7 +26,7 @@ use crate::{
     workload::{self, Workload},
 };
 
-/// What the screen starts with.
+/// Start values of the screen.
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArgs {
     /// Workload to show: a file, or `-` for standard input [default: a built-in example]
@@ -44,16 +44,16 @@ pub(crate) struct ScreenArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Screen")]
 struct LookArgs {
-    /// Colours of the screen; `plantui themes` lists them [default: dark or light, as the terminal is]
+    /// Colours of the screen; `plantui themes` lists them [default: dark or light, like the terminal]
     #[arg(long, value_name = "NAME", value_parser = ThemeNames)]
     theme: Option<String>,
-    /// Leaves the mouse to the terminal, so that it selects text
+    /// Leaves the mouse to the terminal, for selecting text
     #[arg(long)]
     no_mouse: bool,
-    /// Draws with ASCII alone [default: where the locale is not UTF-8]
+    /// Draws with ASCII alone [default: if the locale is not UTF-8]
     #[arg(long)]
     ascii: bool,
-    /// Schedule with which plans are simulated first [default: 1f1b]
+    /// Schedule with which plans are simulated at first [default: 1f1b]
     #[arg(long, value_name = "ID", value_parser = schedules())]
     schedule: Option<String>,
 }
@@ -61,19 +61,19 @@ struct LookArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Session and configuration")]
 struct StartArgs {
-    /// Plays a tour of the built-in workload; Space holds it, any other key ends it
+    /// Plays a tour of the built-in workload; Space pauses it, any other key ends it
     #[arg(long, conflicts_with_all = ["workload", "watch"])]
     demo: bool,
-    /// Reads the workload again and plans it whenever its file changes
+    /// Reads and plans the workload again whenever its file changes
     #[arg(long)]
     watch: bool,
-    /// Begins anew in place of restoring the last session with the workload
+    /// Does not restore the last session with the workload
     #[arg(long)]
     fresh: bool,
     /// Reads this configuration [default: $PLANTUI_CONFIG, else plantui/config.toml in $XDG_CONFIG_HOME or ~/.config]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Prints the configuration in force, flags included, as a commented file, and does nothing else
+    /// Prints the configuration in force, flags included, as a commented file, and exits
     #[arg(long)]
     print_config: bool,
 }
@@ -178,7 +178,7 @@ impl ScreenArgs {
     fn report(&self, task: PlanningTask) -> Result<CommandEnd, Failure> {
         let (planned, _until_printed) = task.run(&self.planning)?;
         output::print(&report::planned(&planned))?;
-        notice::note("there is no terminal here; in one, this command shows the screen");
+        notice::note("standard output is not a terminal; in one this command opens the screen");
         Ok(planning::ending(&planned))
     }
 }

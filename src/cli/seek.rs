@@ -31,39 +31,39 @@ Examples:
   plantui seek model.json --least devices --until 'iteration_time<=40s'
   plantui seek model.json --least memory --until 'time_per_sample<=25ms' --planner piper
   plantui seek model.json --least bandwidth --until 'throughput>=40/s' --json
-  plantui seek model.json --least microbatches --until 'bubble<=10%' --among 64..1024:x2
+  plantui seek model.json --least microbatches --until 'idle<=10%' --among 64..1024:x2
   plantui seek model.json --least devices --until 'speedup>=12' --planner dapple --each 30s
   plantui seek llama-3-8b --hardware h100 --least devices --until 'tokens_per_s>=200000' --among 8..128:x2
 
 A goal is FIGURE<=VALUE or FIGURE>=VALUE. Figures are the planner's own objective by its name (iteration_time, \
-time_per_sample, max_load, latency, speedup, cost), those of a simulated batch (simulated_time_per_sample, batch_time, \
-throughput, bubble, peak_memory), and of a model to be trained its predicted mfu and tokens_per_s. Every value asked is a \
-re-plan. Where more of the limit never makes the planner's proven best worse, the answer is found by bisection and is the \
-least there is; elsewhere values are asked from the least upwards, and what was not asked is told. The walk begins at the \
-limit in force.
-Exit codes: 0 found, 1 no value that was asked reaches the goal, 2 wrong use or input, 3 stopped before any value did, \
-70 a bug of plantui.";
+time_per_sample, max_load, latency, speedup, cost), those of the simulated iteration (simulated_iteration_time, \
+simulated_time_per_sample, throughput, idle, peak_memory), and for a model to be trained its predicted mfu and \
+tokens_per_s. Each value tried is a re-plan. If more of the limit can never worsen the planner's proven optimum, the \
+search bisects and its answer is the least value. Otherwise it tries values from the least upwards and lists those \
+that it did not try. The search begins at the limit in force.
+Exit codes: 0 found, 1 no tried value reaches the goal, 2 wrong use or input, 3 stopped before any value did, 70 a \
+bug of plantui.";
 
-/// Find the least devices, memory, bandwidth or microbatches with which a goal is reached
+/// Find the least devices, memory, bandwidth or microbatches that reach a goal
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SeekArgs {
     /// Workload to plan: a file, or `-` for standard input
     workload: PathBuf,
-    /// The limit of which as little as possible is sought
+    /// Limit to minimise
     #[arg(long, value_name = "LIMIT", value_parser = kinds())]
     least: String,
-    /// The goal, such as 'iteration_time<=40s' or 'throughput>=40/s'
+    /// Goal, such as 'iteration_time<=40s' or 'throughput>=40/s'
     #[arg(long, value_name = "GOAL")]
     until: String,
-    /// The values that may be the answer: a list A,B,C or a range A..B, A..B:x2, A..B:+8 [default: all]
+    /// Allowed values of the limit: a list A,B,C or a range A..B, A..B:x2, A..B:+8 [default: all]
     #[arg(long, value_name = "VALUES")]
     among: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
     planning: PlannerArgs,
-    /// Time for each re-plan [default: 10s]; --deadline is that of all together
+    /// Time for each re-plan [default: 10s]; --deadline limits all of them together
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
     each: Option<Duration>,
     /// Prints one JSON document (schema plantui.seek/1) in place of the text
@@ -115,10 +115,9 @@ impl SeekArgs {
         let least = least.ok_or_else(|| Failure::refused(format!("there is no limit `{}`", self.least), ""))?;
         let heeded = limits_of(task.planner, &task.problem.workload);
         if !heeded.contains(&least) {
-            let message =
-                format!("{} does not heed {}, so none of it is the least", task.planner.info().name, least.label());
+            let message = format!("{} ignores {}, so there is no least value", task.planner.info().name, least.label());
             let flags: Vec<&str> = heeded.iter().map(|kind| kind.flag().trim_start_matches('-')).collect();
-            return Err(Failure::refused(message, format!("--least takes here: {}", flags.join(", "))));
+            return Err(Failure::refused(message, format!("--least accepts here: {}", flags.join(", "))));
         }
         let measure = task.planner.measure(&task.problem.workload, &task.problem.options);
         let goal = Goal::of_workload(&self.until, measure, &task.problem.workload)

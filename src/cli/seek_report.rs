@@ -30,7 +30,7 @@ pub(super) fn text(problem: &Problem, sought: &SeekResult) -> String {
     curve(&mut text, sought);
     if let Some(run) = &sought.run {
         let plan = match (sought.answer, sought.nearest()) {
-            (None, Some(step)) => format!("the plan that comes nearest, with {}", sought.describe_value(step.value)),
+            (None, Some(step)) => format!("the nearest plan, with {}", sought.describe_value(step.value)),
             _ => format!("the plan: {}", sought.flags().unwrap_or_default()),
         };
         line(&mut text, format_args!(""));
@@ -48,7 +48,7 @@ fn figure(sought: &SeekResult, step: &SeekProbe) -> String {
 fn answer(sought: &SeekResult) -> String {
     let Some(nearest) = sought.nearest() else {
         let why = sought.curve.iter().rev().find(|step| !step.why.is_empty()).map(|step| step.why.as_str());
-        return format!("no value that was asked has a plan: {}", why.unwrap_or("nothing was asked"));
+        return format!("no tried value has a plan: {}", why.unwrap_or("no value was tried"));
     };
     if sought.answer.is_none() {
         let (first, last) = (sought.curve.first(), sought.curve.last());
@@ -56,7 +56,7 @@ fn answer(sought: &SeekResult) -> String {
             .zip(last)
             .map(|(a, b)| format!("{} to {}", sought.describe_value(a.value), sought.describe_value(b.value)));
         return format!(
-            "out of reach: of {} the nearest is {} with {}",
+            "out of reach: of {} the nearest is {}, with {}",
             ends.unwrap_or_default(),
             figure(sought, nearest),
             sought.describe_value(nearest.value)
@@ -68,7 +68,7 @@ fn answer(sought: &SeekResult) -> String {
             format!("; with any less it is {}", figure(sought, step).replace("no plan", "none at all"))
         }
         Some(step) => format!("; with {} it is {}", sought.describe_value(step.value), figure(sought, step)),
-        None => "; there is nothing less to ask".into(),
+        None => "; there is no smaller value".into(),
     };
     format!(
         "{}: {}{}",
@@ -83,16 +83,16 @@ fn certainty(sought: &SeekResult) -> String {
     let asked = counted(sought.curve.len(), "re-plan");
     let how = match &sought.method {
         SeekMethod::Bisection => {
-            format!("by bisection, {asked}: with more {} the best plan is never worse", sought.question.least.label())
+            format!("by bisection, {asked}: more {} never worsen the best plan", sought.question.least.label())
         }
-        SeekMethod::Sweep(why) => format!("from the least upwards, {asked}: {why}"),
+        SeekMethod::Sweep(why) => format!("from the least value upwards, {asked}: {why}"),
     };
     let sure = match (&sought.certainty, sought.answer) {
         (SeekCertainty::Proven | SeekCertainty::EveryValueTested, Some(_)) if sought.below.is_none() => {
-            "the least there is reaches the goal".to_string()
+            "the smallest value reaches the goal".to_string()
         }
         (SeekCertainty::Proven, _) => sought.proof(),
-        (SeekCertainty::EveryValueTested, _) => "every smaller value was asked, and its plan fails".to_string(),
+        (SeekCertainty::EveryValueTested, _) => "every smaller value was tried, and its plan fails".to_string(),
         (SeekCertainty::Open(why), _) => format!("not proven: {why}"),
     };
     format!("{sure}\n{how}")
@@ -207,7 +207,7 @@ pub(super) fn document(problem: &Problem, sought: &SeekResult) -> SeekDocument {
                 GoalFigure::Planned => goal.measure.unit(),
                 GoalFigure::SampleTime | GoalFigure::BatchTime => "s",
                 GoalFigure::Throughput => "samples/s",
-                GoalFigure::Bubble | GoalFigure::Utilisation => "share",
+                GoalFigure::Idle | GoalFigure::Utilisation => "share",
                 GoalFigure::Tokens => "tokens/s",
                 GoalFigure::Memory => "B",
             },

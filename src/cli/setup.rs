@@ -10,38 +10,39 @@ use crate::{
 
 /// How a batch is simulated; what is not given is as everywhere else in plantui.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "How it is simulated")]
+#[command(next_help_heading = "Simulation")]
 pub(super) struct SetupArgs {
-    /// Order in which a stage works through its microbatches; if not given, the plan's own, else 1f1b
+    /// Pipeline schedule [default: the plan's, else 1f1b]
     #[arg(long, value_name = "ID", value_parser = PossibleValuesParser::new(Schedule::ALL.map(Schedule::id)))]
     schedule: Option<String>,
-    /// Virtual stages of each device under `interleaved`; if not given, the plan's own, else 2
+    /// Virtual stages per device under `interleaved` [default: the plan's, else 2]
     #[arg(long, value_name = "V", value_parser = virtual_stages)]
     virtual_stages: Option<u32>,
-    /// How many microbatches stages start before their first backward, where replicas differ: rounded up at every stage,
-    /// or on from the last one; if not given, the plan's own, else published
+    /// Rounding of warm-up microbatches where replicas differ: up at every stage, or cumulative from the last one
+    /// [default: the plan's, else published]
     #[arg(long, value_name = "RULE", value_parser = PossibleValuesParser::new(WarmUp::ALL.map(WarmUp::id)))]
     warmup: Option<String>,
-    /// Microbatches that `eager-1f1b` starts early beyond those of 1F1B; if not given, twice as many as 1F1B
+    /// Warm-up microbatches of `eager-1f1b` beyond those of 1F1B [default: twice as many as 1F1B in total]
     #[arg(long, value_name = "N")]
     extra_warmup: Option<u32>,
-    /// Share of the backward that is the gradient of the weights, which zero-bubble schedules put off; 0.5 if not given
+    /// Weight gradients as a share of the backward pass, which zero-bubble schedules defer [default: 0.5]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     weight_gradient_share: Option<f64>,
-    /// Share of a node's time that is forward, where the profile gives one time for both; 1/3 if not given
+    /// Forward share of a node's time, if the profile has one time for both passes [default: 1/3]
     #[arg(long, value_name = "SHARE", value_parser = share, allow_hyphen_values = true)]
     forward_share: Option<f64>,
-    /// A device computes nothing while it sends or receives
+    /// Devices do not compute while they send or receive
     #[arg(long)]
     no_overlap: bool,
-    /// How transfers share the link between two stages, or the ports of machines: not at all, one at a time, or fairly
+    /// Use of the link between two stages, or of a machine's ports: without limit, one transfer at a time, or shared
+    /// fairly
     #[arg(long, value_name = "MODEL", default_value = LinkModel::default().id(),
           value_parser = PossibleValuesParser::new(LinkModel::ALL.map(LinkModel::id)))]
     links: String,
-    /// Buckets of the gradient all-reduce: with more than one they overlap the last backward
+    /// Buckets of the gradient all-reduce; with more than one they overlap the last backward pass
     #[arg(long, value_name = "N", value_parser = buckets)]
     buckets: Option<u32>,
-    /// Optimizer step of every device at the end, such as 20ms; none if not given
+    /// Optimizer step of every device at the end, such as 20ms [default: none]
     #[arg(long, value_name = "TIME", value_parser = units::parse_seconds, allow_hyphen_values = true)]
     optimizer_step: Option<f64>,
 }
@@ -84,9 +85,7 @@ impl SetupArgs {
         let mut told = vec![];
         let once = simulated.clone().next().is_some() && simulated.clone().all(|(_, pipeline)| pipeline.runs_once());
         if once && wanted.schedule != Schedule::ALL[0] {
-            told.push(
-                "--schedule changes nothing here: what is simulated runs once, in an order that nothing changes".into(),
-            );
+            told.push("--schedule changes nothing here: the plan runs one sample, in a fixed order".into());
         }
         for setting in self.given() {
             let flag = if setting == SimulatorSetting::Overlap { "no-overlap" } else { setting.id() };

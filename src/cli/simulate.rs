@@ -29,11 +29,12 @@ Examples:
   plantui simulate model.json plan.json --no-overlap --links shared --buckets 8 --optimizer-step 20ms
   plantui simulate model.json plan.json --format chrome-trace --output trace.json
 
-A Chrome trace opens in https://ui.perfetto.dev and chrome://tracing. Limits are taken from the flags, else from the plan, \
+A Chrome trace opens in https://ui.perfetto.dev and chrome://tracing. Limits are taken from the flags, else from the \
+plan, \
 else from the workload.
 Exit codes: 0 done, 1 the plan is not valid, 2 wrong use or unreadable input, 3 the deadline passed.";
 
-/// Simulate one batch of a plan
+/// Simulate one iteration of a plan
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
@@ -41,7 +42,7 @@ pub(crate) struct SimulateArgs {
     workload: PathBuf,
     /// Plan: a plantui plan, a result of the published Piper, a published placement split; `-` for standard input
     plan: PathBuf,
-    /// What to write
+    /// Format to write
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = TimelineFormat::Summary)]
     format: TimelineFormat,
     /// The same as `--format json`
@@ -53,7 +54,7 @@ pub(crate) struct SimulateArgs {
     /// Lets --output replace a file
     #[arg(long, requires = "output")]
     force: bool,
-    /// Gives up the simulation after this time, such as 60s or 2min
+    /// Stops the simulation after this time, such as 60s or 2min
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
     deadline: Option<Duration>,
     #[command(flatten)]
@@ -88,7 +89,7 @@ impl SimulateArgs {
         let score = score(&workload, &limits, &loaded.plan);
         if let Some(violation) = score.violations.first() {
             notice::error(&format!("{} is not valid: {violation}", input::shown(&self.plan)));
-            notice::hint("`plantui check` lists everything that is wrong with it");
+            notice::hint("`plantui check` lists all violations");
             return Ok(CommandEnd::NoPlan);
         }
         let Setup { schedule: wanted, settings, .. } = self.setup.simulate().of(&loaded.plan);
@@ -134,7 +135,7 @@ pub(super) fn playable(pipeline: &Pipeline, wanted: Schedule) -> Result<Schedule
         Some(_) if pipeline.runs_once() => Ok(pipeline.schedule(wanted)),
         Some(reason) => {
             let playable: Vec<&str> = pipeline.playable().into_iter().map(Schedule::id).collect();
-            Err(Failure::refused(reason, format!("this plan can run {}", playable.join(", "))))
+            Err(Failure::refused(reason, format!("schedules of this plan: {}", playable.join(", "))))
         }
     }
 }

@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, builder::PossibleValuesParser};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 
 use super::{
     CommandEnd, Failure, arguments,
@@ -50,15 +53,15 @@ Examples:
   plantui sweep model.json --devices 8..2048:x2 --shard 3/16 --resume part-3.csv
   plantui sweep model.json --devices 8..2048:x2 --resume part-1.csv --resume part-2.csv --output whole.csv
 
-A limit takes a value, a list, or a range FIRST..LAST, which doubles unless :xFACTOR or :+STEP says otherwise; the last \
-value always belongs to it. Limits with several values are swept: one, or two. A series is a planner with settings, and \
-may have a name in front: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle are computed first; Ctrl-C keeps what is \
-there. --resume takes up a table again: points that are in it are not computed twice, if seed, deadline and workload \
-are what they were, and it is kept up to date; several of them are read and joined, points that none of them has are \
-computed, and --output takes the whole. Where a planner answers many numbers of devices in one run, one run is made. \
---shard 3/16 answers the third of sixteen shares of the points: docs/src/how-to/sweep.md shows how a cluster runs them all.
-Exit codes: 0 some point has a plan, or a share is answered, 1 none has, 2 wrong use or input, 3 stopped before any plan, \
-70 a bug of plantui.";
+A limit is a value, a list, or a range FIRST..LAST. A range doubles by default; :xFACTOR and :+STEP set other steps, \
+and LAST always belongs to it. One or two limits may have several values. A series is a planner with settings, with \
+an optional name: NAME:PLANNER,SETTING=VALUE,.. The ends and the middle are computed first; Ctrl-C keeps the \
+finished points. --resume continues a table: points with the same seed, deadline and workload are not computed \
+again, and new points are added to it. Several --resume tables are joined, and --output writes the whole. --shard \
+3/16 computes the third of sixteen shares of the points; docs/src/how-to/sweep.md shows how to run all of them on a \
+cluster.
+Exit codes: 0 some point has a plan, or the share is complete, 1 none has, 2 wrong use or input, 3 stopped before \
+any plan, 70 a bug of plantui.";
 
 /// Interval between two drawings of the bar.
 const FRAME: Duration = Duration::from_millis(50);
@@ -84,7 +87,7 @@ struct SweepSeriesArgs {
     /// A planner, with the settings of --set; may be repeated [default: the first that can plan the workload]
     #[arg(long, value_name = "ID", value_parser = arguments::planner_ids())]
     planner: Vec<String>,
-    /// A planner with settings of its own, such as "slow:piper,recompute=never"; may be repeated
+    /// A planner with its own settings, such as "slow:piper,recompute=never"; may be repeated
     #[arg(long, value_name = "SERIES")]
     series: Vec<String>,
     /// Sets an option of every planner that has it. May be repeated
@@ -99,13 +102,13 @@ struct SweepSeriesArgs {
     /// Threads to plan with; the points are the same for any number [default: one per core]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = arguments::threads)]
     threads: Option<u16>,
-    /// Seed of planners that draw random numbers
+    /// Seed of planners with random choices
     #[arg(long, value_name = "S", allow_hyphen_values = true, default_value_t = 0, value_parser = arguments::seed)]
     seed: u64,
-    /// Plans every point by itself, so that its seconds are those of a single plan
+    /// Plans every point separately, so that its planning time is that of a single plan
     #[arg(long)]
     alone: bool,
-    /// Answers one share of the points, such as 3/16: the third, the nineteenth, and so on
+    /// Computes one share of the points, such as 3/16: the third, the nineteenth, and so on
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
 }
@@ -113,7 +116,7 @@ struct SweepSeriesArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 struct SweepOutputArgs {
-    /// What the table and the chart show
+    /// Figure of the table and the chart
     #[arg(long, value_name = "FIGURE", value_parser = figures())]
     figure: Option<String>,
     /// Prints one JSON document (schema plantui.sweep/1) in place of the table
@@ -125,10 +128,10 @@ struct SweepOutputArgs {
     /// Writes the points as CSV to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Takes up the sweep of this CSV file, or begins it, and keeps it up to date. Several are read and joined
+    /// Continues the sweep of this CSV file, or starts it, and keeps the file up to date. Several files are joined
     #[arg(long, value_name = "FILE")]
     resume: Vec<PathBuf>,
-    /// Leaves out the seconds that planning took: tables of two runs are then equal byte by byte
+    /// Leaves out planning times, so that the tables of two runs are identical
     #[arg(long)]
     no_seconds: bool,
     /// Draws a chart into this file
@@ -144,7 +147,11 @@ fn studies() -> PossibleValuesParser {
 }
 
 fn figures() -> PossibleValuesParser {
-    PossibleValuesParser::new(ChartFigure::ALL.map(ChartFigure::id))
+    let value = |figure: ChartFigure| match figure {
+        ChartFigure::Idle => PossibleValue::new(figure.id()).alias("bubble"),
+        figure => PossibleValue::new(figure.id()),
+    };
+    PossibleValuesParser::new(ChartFigure::ALL.map(value))
 }
 
 impl SweepArgs {
@@ -158,14 +165,14 @@ impl SweepArgs {
         let standard = |path: &PathBuf| path.as_os_str() == "-";
         let SweepOutputArgs { json, csv, output, resume, svg: chart, .. } = &self.output;
         if resume.iter().any(standard) {
-            return Err(Failure::refused("--resume takes a file, not standard output", "give a path"));
+            return Err(Failure::refused("--resume needs a file, not standard output", "give a path"));
         }
         let printed = usize::from(*json || *csv)
             + usize::from(output.as_ref().is_some_and(standard))
             + usize::from(chart.as_ref().is_some_and(standard));
         if printed > 1 {
             let hint = "write one of them to a file";
-            return Err(Failure::refused("several results would share standard output", hint));
+            return Err(Failure::refused("several results cannot share standard output", hint));
         }
         let mut store = Store::open(output.as_deref(), self.output.force, resume)?;
         let paper = self.lines.study.as_deref().and_then(papers::find);
@@ -187,7 +194,8 @@ impl SweepArgs {
         let taken = answers.iter().flatten().count();
         let stopped = self.answer(&sweep, &run, &mut answers, &mut store)?;
         store.write(&sweep, &run, &answers)?;
-        let figure = self.output.figure.as_deref().and_then(|id| ChartFigure::ALL.into_iter().find(|f| f.id() == id));
+        let figure = self.output.figure.as_deref().map(|id| if id == "bubble" { ChartFigure::Idle.id() } else { id });
+        let figure = figure.and_then(|id| ChartFigure::ALL.into_iter().find(|figure| figure.id() == id));
         let figure = figure.or(paper.map(|paper| paper.figure)).unwrap_or_default();
         if let Some(destination) = svg {
             let chart = Chart::new(&sweep, &answers, figure);
@@ -229,10 +237,10 @@ impl SweepArgs {
 
     fn study(&self, paper: &Paper) -> Result<Sweep, Failure> {
         if let Some(flag) = self.limits.given() {
-            return Err(Failure::refused(format!("--study {} brings its limits", paper.id), format!("drop {flag}")));
+            return Err(Failure::refused(format!("--study {} sets its own limits", paper.id), format!("drop {flag}")));
         }
         let [folder] = &self.workload[..] else {
-            let hint = "give the one that holds the clones of the published repositories";
+            let hint = "give the folder with the clones of the published repositories";
             return Err(Failure::refused(format!("--study {} takes one folder", paper.id), hint));
         };
         Ok(paper.sweep(folder)?)
@@ -292,15 +300,15 @@ impl SweepArgs {
             if !series.iter().any(declared) {
                 let message = match name {
                     Some(name) => format!("no planner of this sweep has the option `{name}`"),
-                    None => format!("`{setting}` is no setting; write name=value, for example recompute=never"),
+                    None => format!("`{setting}` is not a setting; write name=value, for example recompute=never"),
                 };
                 return Err(Failure::refused(message, "`plantui planners` lists every planner with its options"));
             }
         }
         for (place, one) in series.iter().enumerate() {
             if series[..place].iter().any(|other| other.label == one.label) {
-                let message = format!("two series are called `{}`", one.label);
-                return Err(Failure::refused(message, "drop one, or put another name in front: NAME:PLANNER,.."));
+                let message = format!("two series are named `{}`", one.label);
+                return Err(Failure::refused(message, "remove one, or name it: NAME:PLANNER,.."));
             }
         }
         Ok(series)

@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Limits (a value, a list A,B,C, or a range A..B, A..B:x2, A..B:+8)")]
 pub(super) struct SweepLimits {
-    /// Devices available; not all need be used
+    /// Devices available; a plan may use fewer
     #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Devices, text))]
     devices: Option<LimitValues>,
     /// CPUs that can run nodes beside the devices (device placement)

@@ -57,9 +57,7 @@ pub(super) fn table(
     if let Some(goal) = chart.objective.as_ref().and_then(|(name, _)| Measure::goal_of(name)) {
         line(
             &mut text,
-            format_args!(
-                "a bound is on the {goal} of the plans that the planner's options leave; iterations are simulated"
-            ),
+            format_args!("bounds are on the {goal} within the planner's options; iterations are simulated"),
         );
     }
     line(&mut text, format_args!(""));
@@ -84,11 +82,8 @@ pub(super) fn table(
     }
     let open = answers.len() - done;
     if open > 0 {
-        let how = again.map_or_else(
-            || "with --output they would have been kept".into(),
-            |file| format!("--resume {file} goes on"),
-        );
-        line(&mut text, format_args!("stopped: {} of {} points are open; {how}", open, answers.len()));
+        let how = again.map_or_else(|| "--output would keep them".into(), |file| format!("--resume {file} continues"));
+        line(&mut text, format_args!("stopped: {} of {} points are missing; {how}", open, answers.len()));
     }
     text
 }
@@ -107,9 +102,9 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &ChartLine, answ
         "bound",
         "iteration",
         "samples/s",
-        "bubble",
+        "idle",
         "peak memory",
-        "devices",
+        "used",
         "stages",
         "planned in",
         "",
@@ -130,7 +125,7 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &ChartLine, answ
             or_dash(bound),
             or_dash(simulated.map(|s| units::seconds(s.iteration_s))),
             or_dash(simulated.map(|s| units::number(s.samples_per_s))),
-            or_dash(simulated.map(|s| units::percent(s.bubble))),
+            or_dash(simulated.map(|s| units::percent(s.idle))),
             or_dash(simulated.map(|s| units::bytes_beside(s.peak_memory_bytes, limit))),
             or_dash(answer.devices_used.map(|devices| devices.to_string())),
             or_dash(answer.stages.map(|stages| stages.to_string())),
@@ -215,7 +210,10 @@ fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Opti
     if let Some(more @ 1..) = reasons.len().checked_sub(MOST_REASONS) {
         line(
             text,
-            format_args!("and {} without a plan somewhere; --json tells why", report::counted(more, "other line")),
+            format_args!(
+                "and {} without a plan at some point; --json gives the reasons",
+                report::counted(more, "other line")
+            ),
         );
     }
 }
@@ -284,7 +282,7 @@ pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<PointResult>])
             devices: answer.devices_used,
             iteration_s: simulated.map(|s| s.iteration_s),
             samples_per_s: simulated.map(|s| s.samples_per_s),
-            bubble: simulated.map(|s| s.bubble),
+            bubble: simulated.map(|s| s.idle),
             peak_memory_bytes: simulated.map(|s| s.peak_memory_bytes),
             seconds: answer.seconds,
             why: &answer.why,

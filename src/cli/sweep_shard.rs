@@ -35,8 +35,8 @@ impl FromStr for Shard {
         let numbers = text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
         match numbers {
             Some((index, count)) if (1..=count).contains(&index) && count <= MOST => Ok(Shard { index, count }),
-            Some((0, _)) => Err("shares are counted from 1: write 1/16 for the first of sixteen".into()),
-            _ => Err(format!("write the share and how many there are, up to {MOST}: 3/16")),
+            Some((0, _)) => Err("shares count from 1: write 1/16 for the first of sixteen".into()),
+            _ => Err(format!("write the share and their number, up to {MOST}: 3/16")),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Store {
         let mut store = Store { before: SweepTable::default(), destination: None, written: Instant::now() };
         if let Some(path) = output {
             if path.is_file() && !force {
-                let (shown, hint) = (input::shown(path), "takes it up again, --force replaces it");
+                let (shown, hint) = (input::shown(path), "continues it, --force replaces it");
                 return Err(Failure::refused(format!("{shown} exists already"), format!("--resume {shown} {hint}")));
             }
             let destination = Destination::new(Some(path), force);
@@ -46,7 +46,7 @@ impl Store {
         for path in resume {
             store.before.join(read(path)?);
             if resume.len() > 1 && !path.exists() {
-                notice::note(&format!("{} is not there; what no other file has is computed", input::shown(path)));
+                notice::note(&format!("{} does not exist; missing points are computed", input::shown(path)));
             }
         }
         if let ([path], None) = (resume, output) {
@@ -87,7 +87,7 @@ fn read(path: &Path) -> Result<SweepTable, Failure> {
         return Ok(SweepTable::default());
     }
     let refused = |wrong: &str| {
-        let hint = "name a file that `plantui sweep` wrote, or a new one";
+        let hint = "name a table of `plantui sweep`, or a new file";
         Failure::refused(format!("{}{wrong}", input::shown(path)), hint)
     };
     let bytes = file::read_at_most(path, MOST_BYTES)?;

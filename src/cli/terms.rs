@@ -15,10 +15,10 @@ const EXAMPLES: &str = "\
 Examples:
   plantui terms                     all of them
   plantui terms bubble              one
-  plantui help terms all-reduce     the same, asked of `help`
+  plantui help terms all-reduce     the same through `help`
   plantui explain model.json --why  those that an explanation uses";
 
-/// Say what bubble, microbatch, 1F1B, recompute and the other words mean, with a picture each
+/// Explain bubble, microbatch, 1F1B, recompute and other words, each with a picture
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct TermsArgs {
@@ -27,7 +27,7 @@ pub(crate) struct TermsArgs {
     /// Prints a JSON array in place of the text
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
-    /// Prints all of them as the page docs/src/background/terms.md
+    /// Prints the page docs/src/background/terms.md
     #[arg(long, conflicts_with = "word")]
     markdown: bool,
 }
@@ -75,7 +75,7 @@ fn find(word: &str) -> Result<&'static Term, Failure> {
             Some(near) => format!("did you mean `{near}`? `plantui terms` lists all"),
             None => "`plantui terms` lists all".into(),
         };
-        Failure::refused(format!("`{}` is not among the terms", printable(word)), hint)
+        Failure::refused(format!("there is no term `{}`", printable(word)), hint)
     })
 }
 

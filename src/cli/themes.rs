@@ -10,7 +10,7 @@ Examples:
   plantui themes
   plantui model.json --theme light
 
-A TOML file in the folder named last adds a theme, or replaces the built-in one of its name.";
+A TOML file in that last folder adds a theme, or replaces the built-in one of the same name.";
 
 /// List the colour themes of the screen
 #[derive(Debug, Args)]

@@ -22,30 +22,30 @@ use crate::{
 const EXAMPLES: &str = "\
 Examples:
   plantui topologies                              presets, tori and networks
-  plantui topologies dgx-1                        what pairs attain, what is wired, where it is narrowest
+  plantui topologies dgx-1                        bandwidths, links and the bisection
   plantui topologies 2xdgx-a100+eth-100g --svg -o two.svg
-  plantui topologies dgx-1 --json > mine.json     to be changed by hand and read back
+  plantui topologies dgx-1 --json > mine.json     edit it and read it back
   nvidia-smi topo -m | plantui topologies -
   plantui topologies 4xbox.txt+ib-ndr --hardware h100   four machines of a saved table
   plantui plan graph.txt --topology dapple-a --batch 128
 
-A name is [N x]PRESET[+NETWORK] or [N x]FILE[+NETWORK]: without a network machines are joined by the NICs that they \
-bring. A file is our JSON, a CSV matrix in GB/s, or what `nvidia-smi topo -m`, p2pBandwidthLatencyTest, nvbandwidth, \
-`rocm-smi --showtopo`, `amd-smi topology` or nccl-tests print.";
+A name is [N x]PRESET[+NETWORK] or [N x]FILE[+NETWORK]. Without a network the machines' own NICs join them. A file \
+is plantui's JSON, a CSV matrix in GB/s, or the output of `nvidia-smi topo -m`, p2pBandwidthLatencyTest, \
+nvbandwidth, `rocm-smi --showtopo`, `amd-smi topology` or nccl-tests.";
 
-/// List the cluster presets, or show how one is wired
+/// List the topology presets, or show one topology
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct TopologiesArgs {
     /// A preset such as dgx-1 or 4xdgx-h100, or a file; `-` is standard input
     #[arg(value_name = "NAME|FILE")]
     topology: Option<String>,
-    /// Hardware of the devices, whose data sheet says what an NVLink carries
+    /// Hardware of the devices; its data sheet gives the bandwidth of an NVLink
     #[arg(long, value_name = "ID", requires = "topology")]
     hardware: Option<String>,
     #[command(flatten)]
     links: LinkFlags,
-    /// Prints JSON: a list of the presets, or the one topology as it reads back
+    /// Prints JSON: a list of the presets, or one topology, which plantui can read
     #[arg(long)]
     json: bool,
     /// Draws the topology as SVG
@@ -54,10 +54,10 @@ pub(crate) struct TopologiesArgs {
     /// Writes the topology for Graphviz
     #[arg(long, requires = "topology", conflicts_with = "json")]
     dot: bool,
-    /// Writes to a file in place of standard output
+    /// Writes to this file in place of standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replaces the file if there is one
+    /// Lets --output replace a file
     #[arg(long, requires = "output")]
     force: bool,
 }
@@ -169,7 +169,7 @@ fn listed(entries: &[TopologyEntry]) -> String {
             line(&mut text, format_args!("  {}: {} ({})", entry.id, source.figure, source.source));
         }
     }
-    line(&mut text, format_args!("  dapple-c: links are those of a and b, divided as 25 Gb/s and 10 Gb/s are"));
+    line(&mut text, format_args!("  dapple-c: links as in a and b, scaled by 10/25"));
     text
 }
 
@@ -184,15 +184,15 @@ fn shown(topology: &Topology) -> String {
     line(&mut text, format_args!("\n{}", export::topology::text(topology).trim_end()));
     if let Some(halves) = Halves::of(topology) {
         let width = units::bandwidth_exact(halves.bandwidth);
-        let how = if halves.proven { "no equal cut is narrower" } else { "the narrowest equal cut found" };
-        line(&mut text, format_args!("\nbetween halves: {width} each way ({how})"));
+        let how = if halves.proven { "proven" } else { "best cut found" };
+        line(&mut text, format_args!("\nbisection bandwidth: {width} each way ({how})"));
         let [first, second] = [&halves.first, &halves.second].map(|half| topology.listed(half));
         line(&mut text, format_args!("  {first} | {second}"));
         const SHOWN: usize = 8;
         let full: Vec<String> = halves.full.iter().take(SHOWN).map(|&channel| topology.channel_name(channel)).collect();
         let more = halves.full.len().saturating_sub(SHOWN);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        line(&mut text, format_args!("  full then: {}{more}", full.join(", ")));
+        line(&mut text, format_args!("  saturated: {}{more}", full.join(", ")));
     }
     for source in &topology.sources {
         line(&mut text, format_args!("source: {} ({})", source.figure, source.source));

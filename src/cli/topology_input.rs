@@ -30,7 +30,8 @@ pub(crate) struct TopologyArgument {
 /// The flags about topologies, as they are typed.
 #[derive(Debug, Clone, Args)]
 struct Flags {
-    /// How devices are wired: a preset such as dgx-1 or 4xdgx-h100, a file, or several machines of one, such as 8xbox.txt+ib-ndr; `plantui topologies` lists them
+    /// Topology: a preset such as dgx-1 or 4xdgx-h100, a file, or several machines of one, such as 8xbox.txt+ib-ndr;
+    /// `plantui topologies` lists the presets
     #[arg(long, value_name = "NAME|FILE")]
     topology: Option<String>,
     #[command(flatten)]
@@ -40,7 +41,7 @@ struct Flags {
 /// The same for several topologies.
 #[derive(Debug, Clone, Args)]
 struct ListFlags {
-    /// How devices are wired, such as dgx-1,2xdgx-a100: presets or files; plans are mapped to each
+    /// Topologies, such as dgx-1,2xdgx-a100: presets or files; plans are mapped to each
     #[arg(long, value_name = "NAME|FILE", value_delimiter = ',')]
     topology: Vec<String>,
     #[command(flatten)]
@@ -50,7 +51,7 @@ struct ListFlags {
 /// What links carry, where a table tells their kind alone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Args)]
 pub(super) struct LinkFlags {
-    /// GB/s of one NVLink (or xGMI link) each way, for tables without bandwidths [default: as the hardware has them]
+    /// GB/s of one NVLink (or xGMI link) each way, for tables without bandwidths [default: that of the hardware]
     #[arg(long, value_name = "GB/S", value_parser = topology::gigabytes)]
     nvlink_gbps: Option<f64>,
     /// PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths
@@ -134,12 +135,12 @@ impl LinkFlags {
                 Failure::Refused { message, hint } if hint.is_empty() => message,
                 Failure::Refused { message, hint } => format!("{message}; {hint}"),
                 Failure::Bug(what) => what,
-                Failure::ReaderLeft => "it could not be read".into(),
+                Failure::ReaderLeft => "it cannot be read".into(),
             };
             clap::Error::raw(ErrorKind::ValueValidation, format!("--topology: {message}\n"))
         };
         if arguments.is_empty() && self != LinkFlags::default() {
-            let message = "--topology: --nvlink-gbps and --pcie are for the links of a topology; give --topology\n";
+            let message = "--nvlink-gbps and --pcie set the links of a topology; give --topology\n";
             return Err(clap::Error::raw(ErrorKind::MissingRequiredArgument, message));
         }
         let read = |text: &String| read(text, self, hardware.map(String::as_str)).map(Arc::new).map_err(wrong);
@@ -212,12 +213,12 @@ impl TopologyArgument {
     /// [`Failure`] if the topology does not state it.
     pub(super) fn named_hardware(&self) -> Result<&str, Failure> {
         self.wired.topology.hardware.as_deref().ok_or_else(|| {
-            let problem = format!("--topology {} does not say what its devices are", self.wired.topology.name);
+            let problem = format!("--topology {} does not name its devices", self.wired.topology.name);
             let memory = self.wired.topology.memory_bytes;
             let like = |sheet: &&hardware::Hardware| agree(&self.wired.topology, sheet.id).is_ok();
             let hint = match (hardware::all().iter().rfind(like), memory) {
                 (None, Some(bytes)) => format!(
-                    "no hardware of {} has constants: a workload file may give figures of its own hardware",
+                    "no hardware of {} has training constants: a workload file may state its own",
                     units::bytes_exact(bytes)
                 ),
                 (like, _) => {
@@ -274,7 +275,8 @@ impl TopologyArgument {
         let machines = self.wired.topology.machines();
         let machine = u32::from(machines.sizes().iter().copied().min().unwrap_or(1));
         let summary = format!(
-            "{}: {machine} devices to a machine, {} between the slowest pair of them and {} to another machine; groups attain what their routes do",
+            "{}: {machine} devices to a machine, {} between the slowest pair of them and {} to another machine; \
+            groups run at the speed of their routes",
             self.wired.topology.name,
             units::bandwidth_exact(self.links.in_machine),
             units::bandwidth_exact(self.links.between_machines)
@@ -317,15 +319,18 @@ pub(super) fn topology(text: &str, links: LinkFlags, hardware: Option<&str>) -> 
 fn wired(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<PlanTopology, Failure> {
     let mut spec = PlanTopology::spec(text);
     let path = PathBuf::from(&spec.base);
-    let told = "tells what its links carry: --nvlink-gbps and --pcie are for tables without bandwidths";
+    let told = "states its bandwidths: --nvlink-gbps and --pcie are for tables without them";
     if !input::is_standard_input(&path) && !path.is_file() {
         // A path that exists but is neither file nor preset gets the same error as for other inputs.
         let no_file = || Some(&path).filter(|path| path.exists()).and_then(|path| read_file(path).err());
         let named = topology::named(text).map_err(|error| match (error, no_file()) {
             (NameError::Unknown { .. }, Some(no_file)) => no_file.into(),
             (NameError::Unknown { name, known }, _) => {
-                let hint = format!("a preset is {known}; 2xdgx-a100 is two of them, 2xdgx-1+eth-25g two over one NIC each, and tpu-v4-4x4x4 a torus");
-                Failure::refused(format!("no topology is called `{name}`, and no file"), hint)
+                let hint = format!(
+                    "presets: {known}; 2xdgx-a100 is two machines, 2xdgx-1+eth-25g two machines with \
+                    one NIC each, tpu-v4-4x4x4 a torus"
+                );
+                Failure::refused(format!("there is no topology and no file `{name}`"), hint)
             }
             (error, _) => {
                 let told = error.to_string();

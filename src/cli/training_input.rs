@@ -21,22 +21,23 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Training (a config.json, a published name such as llama-3-70b, or plantui.training/1)")]
 pub(crate) struct TrainingArgs {
-    /// What it runs on: v100, a100-40, a100-80, h100, h200, b200, gb200, b300 or gb300 [default: that of the topology, else h100]
+    /// Hardware preset: v100, a100-40, a100-80, h100, h200, b200, gb200, b300 or gb300 [default: that of the topology,
+    /// else h100]
     #[arg(long, value_name = "ID")]
     pub hardware: Option<String>,
     /// Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's longest, at most 8192]
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_delimiter = ',', value_parser = tokens)]
     pub sequence_length: Vec<u64>,
-    /// Number format of products: bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
+    /// Number format of matrix products: bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
     #[arg(long, value_name = "FORMAT")]
     pub precision: Option<String>,
     /// Profile of the training software: megatron-2025, nemo-24, torchtitan or plain [default: megatron-2025]
     #[arg(long, value_name = "ID")]
     pub stack: Option<String>,
-    /// Memory of every device that is kept free for the allocator, NCCL and the context [default: 6GiB]
+    /// Memory per device kept free for the allocator, NCCL and the context [default: 6GiB]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub reserve: Option<String>,
-    /// Factors on the constants, fitted on runs of yours by `plantui calibrate`
+    /// Calibration file: factors that `plantui calibrate` fitted to your runs
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
 }
@@ -110,7 +111,7 @@ impl TrainingArgs {
         if !family::of(&workload).has_platform() {
             return match self.given() {
                 Some(flag) => Err(Failure::refused(
-                    format!("{flag} is for models that are to be trained, and {} is a profile of times", workload.name),
+                    format!("{flag} is for models to be trained, and {} is a profile of times", workload.name),
                     "give a config.json or a published name, such as llama-3-70b",
                 )),
                 None => Ok(workload),
@@ -121,7 +122,7 @@ impl TrainingArgs {
             [] => None,
             [tokens] => Some(tokens.to_string()),
             _ => {
-                let problem = "has several values, which only `sweep` takes".to_string();
+                let problem = "has several values, which only `sweep` accepts".to_string();
                 return Err(Failure::refused(format!("--sequence-length {problem}"), "give one"));
             }
         };

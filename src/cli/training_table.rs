@@ -68,7 +68,7 @@ pub(super) fn alternatives(text: &mut String, workload: &Workload, limits: &Limi
         return;
     }
     line(text, format_args!(""));
-    let mut rows = vec![["iteration", "more", "memory", "of limit", "configuration"].map(String::from).to_vec()];
+    let mut rows = vec![["iteration", "slower", "memory", "of limit", "layout"].map(String::from).to_vec()];
     let best = outcome.alternatives[0].value;
     for other in &outcome.alternatives {
         let configuration = other.plan.configuration().map(ToString::to_string).unwrap_or_default();

@@ -9,8 +9,9 @@ use super::{
 use crate::tui::action::{Scope, TABLE};
 
 const HEAD: &str = "\
-# What the screen of plantui starts with. Other commands do not look at this file.
-# Flags win over the last session with a workload, that over the workload's own limits, those over what stands here.
+# Start values of plantui's screen. Other commands do not read this file.
+# Flags have priority over the last session with a workload, the session over the workload's limits, these over this \
+file.
 ";
 
 const LIMITS: &str = "\
@@ -18,14 +19,15 @@ const LIMITS: &str = "\
 ";
 
 const SIMULATOR: &str = "\
-# What the simulator assumes at first.
+# Start values of the simulator's settings.
 ";
 
 const KEYS: &str = "\
 # Keys: a text or a list for each action, [] for none. A key is a character, or one of enter, space, tab, backtab, esc,
-# backspace, delete, left, right, up, down, home, end, pageup, pagedown, f1 to f12; with shift- (not for characters), ctrl-
-# or alt- before it. Ctrl-C always leaves, Ctrl-Z always suspends. In lists and forms that lie over the screen, arrows,
-# Enter and Esc do what they always do.
+# backspace, delete, left, right, up, down, home, end, pageup, pagedown, f1 to f12; with shift- (not for \
+characters), ctrl-
+# or alt- before it. Ctrl-C always leaves, Ctrl-Z always suspends. In lists and forms over the screen, arrows,
+# Enter and Esc keep their meaning.
 ";
 
 pub(super) fn to_toml(config: &Config) -> String {

@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
             }
             ("keys", DeValue::Table(scopes)) => reader.keys(&mut config, scopes)?,
             ("limits" | "simulator" | "keys", _) => {
-                let problem = format!("`{}` is no table", key.get_ref());
+                let problem = format!("`{}` is not a table", key.get_ref());
                 return Err(reader.error(key.span().start, &problem, &format!("write [{}] above it", key.get_ref())));
             }
             (name, _) if general.iter().any(|setting| setting.name == name) => {
@@ -132,7 +132,7 @@ impl ConfigReader<'_> {
             }
             let DeValue::Table(actions) = actions.get_ref() else {
                 let repair = format!("write [keys.{scope}] above `action = \"key\"`");
-                return Err(self.error(scope_key.span().start, &format!("`keys.{scope}` is no table"), &repair));
+                return Err(self.error(scope_key.span().start, &format!("`keys.{scope}` is not a table"), &repair));
             };
             for (key, value) in in_order(actions) {
                 let entry = self.action(scope, key)?;
@@ -159,7 +159,7 @@ impl ConfigReader<'_> {
             let elsewhere = TABLE.iter().find(|entry| entry.action.id() == action);
             if let Some(entry) = elsewhere {
                 let problem = format!("[keys.{scope}] has no `{action}`");
-                return self.error(key.span().start, &problem, &format!("it stands in [keys.{}]", entry.scope.id()));
+                return self.error(key.span().start, &problem, &format!("it belongs in [keys.{}]", entry.scope.id()));
             }
             let known: Vec<String> =
                 TABLE.iter().filter(|entry| entry.scope.id() == scope).map(|entry| entry.action.id()).collect();
@@ -171,15 +171,15 @@ impl ConfigReader<'_> {
     fn bound_keys(&self, scope: &str, action: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<Key>, ConfigError> {
         let at = value.span().start;
         let names = texts(value.get_ref())
-            .map_err(|repair| self.error(at, &format!("keys.{scope}.{action} is no key"), &repair))?;
+            .map_err(|repair| self.error(at, &format!("keys.{scope}.{action} is not a key"), &repair))?;
         let mut keys: Vec<Key> = vec![];
         for name in names {
             let key = Key::parse(name).ok_or_else(|| {
                 let repair = "write a character, or such as enter, space, f5, shift-left, ctrl-x, alt-x";
-                self.error(at, &format!("`{}` is no key", printable(name)), repair)
+                self.error(at, &format!("`{}` is not a key", printable(name)), repair)
             })?;
             if let Some(held) = Keymap::held(key).filter(|held| held.id() != action) {
-                let problem = format!("`{name}` is kept for `{}`", held.id());
+                let problem = format!("`{name}` is reserved for `{}`", held.id());
                 return Err(self.error(at, &problem, &format!("choose another key for `{action}`")));
             }
             if !keys.contains(&key) {
@@ -213,7 +213,7 @@ mod tests {
             ("schedule = \"x\"", "c.toml:1: schedule cannot be", "1f1b"),
             ("deadline = 60", "c.toml:1: deadline cannot be 60", "in quotes"),
             ("deadline = \"1 year\"", "c.toml:1: deadline", "1 year"),
-            ("limits = 3", "c.toml:1: `limits` is no table", "[limits]"),
+            ("limits = 3", "c.toml:1: `limits` is not a table", "[limits]"),
             ("[limits]\ndevice = 4", "c.toml:2: there is no limit `device`", "did you mean `devices`?"),
             ("[limits]\ndevices = -4", "c.toml:2: limits.devices cannot be -4", "-4"),
             ("[limits]\nmemory = true", "c.toml:2: limits.memory cannot be true", "16GiB"),
@@ -227,10 +227,10 @@ mod tests {
             ("[keys.everywhere]\nquitt = \"x\"", "c.toml:2: there is no action of [keys.everywhere]", "`quit`"),
             ("[keys.tree]\nquit = \"x\"", "c.toml:2: [keys.tree] has no `quit`", "[keys.everywhere]"),
             ("[keys.everwhere]\nquit = \"x\"", "c.toml:1: there is no scope of keys `everwhere`", "`everywhere`"),
-            ("[keys]\neverywhere = 3", "c.toml:2: `keys.everywhere` is no table", "[keys.everywhere]"),
-            ("[keys.everywhere]\nquit = \"qq\"", "c.toml:2: `qq` is no key", "ctrl-x"),
-            ("[keys.everywhere]\nquit = 3", "c.toml:2: keys.everywhere.quit is no key", "in quotes"),
-            ("[keys.everywhere]\nopen = \"ctrl-c\"", "c.toml:2: `ctrl-c` is kept for `quit`", "another key"),
+            ("[keys]\neverywhere = 3", "c.toml:2: `keys.everywhere` is not a table", "[keys.everywhere]"),
+            ("[keys.everywhere]\nquit = \"qq\"", "c.toml:2: `qq` is not a key", "ctrl-x"),
+            ("[keys.everywhere]\nquit = 3", "c.toml:2: keys.everywhere.quit is not a key", "in quotes"),
+            ("[keys.everywhere]\nopen = \"ctrl-c\"", "c.toml:2: `ctrl-c` is reserved for `quit`", "another key"),
             (
                 "[keys.everywhere]\nquit = \"e\"",
                 "c.toml:2: the key `e` is bound to both `quit` and `export` in [keys.everywhere]",

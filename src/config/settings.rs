@@ -50,14 +50,14 @@ pub(super) fn general() -> Vec<ConfigSetting> {
         },
         ConfigSetting {
             name: "mouse",
-            help: "Whether clicks and the wheel are heard; false leaves the mouse to the terminal".into(),
+            help: "Whether clicks and the wheel work; false leaves the mouse to the terminal".into(),
             example: true.into(),
             read: Box::new(|config, value| yes_or_no(value).map(|mouse| config.mouse = mouse)),
             write: Box::new(|config| Some(config.mouse.into())),
         },
         ConfigSetting {
             name: "ascii",
-            help: "Whether to draw with ASCII alone: true, false, or \"auto\" for what the locale says".into(),
+            help: "Whether to draw with ASCII alone: true, false, or \"auto\" for the locale's choice".into(),
             example: "auto".into(),
             read: Box::new(|config, value| {
                 config.ascii = match value.as_str() {
@@ -70,14 +70,14 @@ pub(super) fn general() -> Vec<ConfigSetting> {
         },
         ConfigSetting {
             name: "restore",
-            help: "Whether the last session with a workload comes back; --fresh begins anew once".into(),
+            help: "Whether to restore the last session with a workload; --fresh skips it once".into(),
             example: true.into(),
             read: Box::new(|config, value| yes_or_no(value).map(|restore| config.restore = restore)),
             write: Box::new(|config| Some(config.restore.into())),
         },
         ConfigSetting {
             name: "planner",
-            help: "Planners in order of preference: the first that is made for a workload plans it".into(),
+            help: "Planners in order of preference; the first that fits the workload plans it".into(),
             example: Value::Array(vec![]),
             read: Box::new(|config, value| {
                 config.planners = texts(value)?.into_iter().map(known_planner).collect::<Result<_, _>>()?;
@@ -87,7 +87,10 @@ pub(super) fn general() -> Vec<ConfigSetting> {
         },
         ConfigSetting {
             name: "schedule",
-            help: format!("How plans are simulated first: {}", Schedule::ALL.map(Schedule::id).join(", ")),
+            help: format!(
+                "Schedule with which plans are simulated at first: {}",
+                Schedule::ALL.map(Schedule::id).join(", ")
+            ),
             example: Schedule::ALL[0].id().into(),
             read: Box::new(|config, value| {
                 let id = text(value, Schedule::ALL[0].id())?;
@@ -99,7 +102,7 @@ pub(super) fn general() -> Vec<ConfigSetting> {
         },
         ConfigSetting {
             name: "deadline",
-            help: "The longest a plan may take; then the best so far stands".into(),
+            help: "Time limit of a search; then its best plan so far is kept".into(),
             example: "60s".into(),
             read: Box::new(|config, value| {
                 let deadline = units::parse_deadline(text(value, "60s")?).map_err(|error| error.to_string())?;

@@ -211,7 +211,7 @@ use Scope as S;
 
 /// Actions of the left panel.
 const PANEL: &[Entry] = &[
-    entry(S::Panel, A::Decrease, &["left", "h"], "Decrease", "one step down, or the choice before", "change"),
+    entry(S::Panel, A::Decrease, &["left", "h"], "Decrease", "one step down, or the previous choice", "change"),
     entry(S::Panel, A::Increase, &["right", "l"], "Increase", "one step up, or the next choice", ""),
     entry(S::Panel, A::DecreaseLarge, &["shift-left", "H"], "Decrease much", "a large step down: half the devices", ""),
     entry(
@@ -223,13 +223,13 @@ const PANEL: &[Entry] = &[
         "double",
     ),
     entry(S::Panel, A::Edit, &["enter"], "Edit", "type a value with its unit, or take the choice", "edit"),
-    entry(S::Panel, A::Reset, &["backspace", "delete"], "Reset", "back to the value it started with", "reset"),
+    entry(S::Panel, A::Reset, &["backspace", "delete"], "Reset", "back to its start value", "reset"),
 ];
 
 /// Actions of the suggestions.
 const SUGGESTIONS: &[Entry] = &[
     entry(S::Suggestions, A::Edit, &["enter"], "Take it", "set the limit or option as suggested", "take"),
-    entry(S::Suggestions, A::Decrease, &["left", "h"], "Before", "the suggestion before", ""),
+    entry(S::Suggestions, A::Decrease, &["left", "h"], "Before", "the previous suggestion", ""),
     entry(S::Suggestions, A::Increase, &["right", "l"], "Next", "the next suggestion", "choose"),
 ];
 
@@ -259,16 +259,24 @@ const EVERYWHERE: &[Entry] = &[
         A::FitMemory,
         &["m"],
         "Smallest memory",
-        "where there is no plan: set memory to the least that allows one",
+        "if there is no plan: set memory to the least value that allows one",
         "",
     ),
-    entry(S::Everywhere, A::FitDevices, &["f"], "Fewest devices", "set devices to the fewest that allow a plan", ""),
+    entry(
+        S::Everywhere,
+        A::FitDevices,
+        &["f"],
+        "Fewest devices",
+        "if there is no plan: set devices to the least \
+        number that allows one",
+        "",
+    ),
     entry(
         S::Everywhere,
         A::NextObjective,
         &["O"],
         "Other objective",
-        "throughput or latency: the planner last used for the other",
+        "throughput or latency: the last planner used for the other",
         "",
     ),
     entry(
@@ -276,7 +284,7 @@ const EVERYWHERE: &[Entry] = &[
         A::Convergence,
         &["b"],
         "Best and bound",
-        "how the last search went: best value and proven bound over time",
+        "the last search: incumbent and lower bound over time",
         "",
     ),
     entry(
@@ -284,37 +292,44 @@ const EVERYWHERE: &[Entry] = &[
         A::WouldHelp,
         &["w"],
         "What would help",
-        "re-plans with one limit or option moved: ask, go there, or leave",
+        "re-plans with one limit or option changed: run them, go there, or leave",
         "what helps",
     ),
-    entry(S::Everywhere, A::ShowWouldHelp, &["W"], "Fold what would help", "hide or show it below the stages", ""),
+    entry(
+        S::Everywhere,
+        A::ShowWouldHelp,
+        &["W"],
+        "Fold what would help",
+        "hide or show the list below the stages",
+        "",
+    ),
     entry(
         S::Everywhere,
         A::Ask,
         &["g"],
         "Ask",
-        "the least devices, memory, bandwidth or microbatches for a goal",
+        "the least devices, memory, bandwidth or microbatches that reach a goal",
         "ask",
     ),
-    entry(S::Everywhere, A::HowSimulated, &["P"], "Simulator", "how plans are simulated, set at the left", ""),
+    entry(S::Everywhere, A::HowSimulated, &["P"], "Simulator", "settings of the simulator, at the left", ""),
     entry(
         S::Everywhere,
         A::Baseline,
         &["="],
         "Compare with this",
-        "tell every change against the plan that is shown; again: against the plan before",
+        "measure changes against the shown plan; again: against the previous plan",
         "",
     ),
-    entry(S::Everywhere, A::Pin, &["p"], "Pin", "put the plan aside to compare with; in Compare: unpin", "pin"),
+    entry(S::Everywhere, A::Pin, &["p"], "Pin", "keep the plan for comparison; in Compare: unpin", "pin"),
     entry(S::Everywhere, A::Export, &["e"], "Export", "write the plan to a file", "export"),
     entry(S::Everywhere, A::Open, &["o"], "Open", "load another workload, or a plan to compare with", "open"),
-    entry(S::Everywhere, A::Reload, &["f5"], "Read again", "load the workload's file anew; changed limits stay", ""),
+    entry(S::Everywhere, A::Reload, &["f5"], "Read again", "load the workload's file again; changed limits stay", ""),
     entry(S::Everywhere, A::Copy, &["c"], "Copy plan", "the plan's JSON to the clipboard (OSC 52)", ""),
     entry(S::Everywhere, A::SaveScreen, &["S"], "Save screen", "this screen as an SVG picture", ""),
     entry(S::Everywhere, A::NextTheme, &["ctrl-t"], "Next theme", "change the colours", ""),
     entry(S::Everywhere, A::Palette, &[":"], "Command", "find an action by its name", "command"),
     entry(S::Everywhere, A::Help, &["?"], "Help", "every key, searchable", "help"),
-    entry(S::Everywhere, A::Back, &["esc"], "Back", "stop planning and keep the best, or leave what is open", ""),
+    entry(S::Everywhere, A::Back, &["esc"], "Back", "stop planning and keep the best plan, or close what is open", ""),
     entry(S::Everywhere, A::Suspend, &["ctrl-z"], "Suspend", "back to the shell; `fg` returns", ""),
     entry(S::Everywhere, A::Quit, &["q", "ctrl-c"], "Quit", "leave plantui", "quit"),
 ];

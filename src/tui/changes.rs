@@ -128,11 +128,11 @@ impl Changes {
             (true, now) if now == self.before => {
                 self.set = false;
                 self.before = None;
-                "changes are told against the plan before again".to_string()
+                "changes are measured against the previous plan again".to_string()
             }
             (_, Some(now)) => {
                 let text = format!(
-                    "changes are told against this plan: {}, {} an iteration",
+                    "changes are measured against this plan: {}, {} an iteration",
                     now.planner,
                     units::seconds(now.iteration_s)
                 );

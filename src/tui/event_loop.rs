@@ -173,7 +173,7 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
             Effect::Clipboard(text) => tty.copy(&text)?,
             Effect::Suspend => {
                 if !comes_back() {
-                    let text = "no shell with job control is here that could bring it back";
+                    let text = "there is no shell with job control to bring it back";
                     model.message = Some((Tone::Refused, text.into()));
                     continue;
                 }

@@ -18,7 +18,7 @@ impl TryFrom<String> for Rgb {
         let value = digits.and_then(|d| u32::from_str_radix(d, 16).ok());
         value
             .map(|v| Rgb((v >> 16) as u8, (v >> 8) as u8, v as u8))
-            .ok_or_else(|| format!("`{text}` is no colour; write #rrggbb, such as #5fa8e8"))
+            .ok_or_else(|| format!("`{text}` is not a colour; write #rrggbb, such as #5fa8e8"))
     }
 }
 

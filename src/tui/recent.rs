@@ -121,14 +121,14 @@ impl Recent {
         };
         match serde_json::from_slice::<Book>(&text) {
             Ok(book) if book.schema == SCHEMA => Ok(book.sessions),
-            _ => Err(refused(&path, "is no list of sessions")),
+            _ => Err(refused(&path, "is not a list of sessions")),
         }
     }
 }
 
 fn refused(path: &Path, why: &str) -> String {
     let shown = printable(&path.display().to_string());
-    format!("{shown} {why}: sessions are neither restored nor kept; remove it to begin anew")
+    format!("{shown} {why}: sessions are neither restored nor saved; remove the file to start again")
 }
 
 #[cfg(test)]
@@ -193,7 +193,7 @@ mod tests {
             fs::write(folder.path().join(NAME), text).unwrap();
             let recent = at(folder.path());
             let told = recent.session(&builtin()).unwrap_err();
-            assert!(told.contains(NAME) && told.contains("remove it"), "{told}");
+            assert!(told.contains(NAME) && told.contains("remove the file"), "{told}");
             assert!(recent.keep(&builtin(), StoredSession::default()).is_err());
             assert!(recent.files(&builtin()).is_empty());
             assert_eq!(fs::read_to_string(folder.path().join(NAME)).unwrap(), text);

@@ -118,7 +118,7 @@ fn utf8_locale(get: impl Fn(&str) -> Option<String>) -> bool {
 #[derive(Debug, Error)]
 pub enum ScreenError {
     /// Standard output is no terminal, or there is no terminal for keys.
-    #[error("there is no terminal here, so there is no screen; `plantui plan` prints the plan")]
+    #[error("standard output is not a terminal, so there is no screen; `plantui plan` prints the plan")]
     NoTerminal,
     /// No planner has this id.
     #[error("there is no planner `{asked}`; there are {known}")]

@@ -41,21 +41,23 @@ const DOWN: Does = Act(A::Down);
 /// The tour of the built-in workload.
 pub(super) static TOUR: &[Step] = &[
     Step {
-        caption: "BERT-32 on 64 devices of 8 GiB. A cell is a device: its hue is its stage, its height the memory it needs.",
+        caption: "BERT-32 on 64 devices of 8 GiB. A cell is a device: its hue is its stage, its height its memory.",
         does: &[Hears(Focus::View), Act(A::Show(View::Overview))],
         seconds: 4.0,
         picture: Some("overview"),
         film: 1,
     },
     Step {
-        caption: "{play-batch} plays the iteration: cells light up as their devices compute, forward, again, backward.",
+        caption: "{play-batch} plays the iteration: cells light up while their devices compute forward, recompute, \
+            and backward.",
         does: &[Act(A::ZoomWhole), Act(A::PlayBatch)],
         seconds: 5.0,
         picture: None,
         film: 10,
     },
     Step {
-        caption: "Limits are at the left. Every change is planned at once: here with twice the devices, and what that changes is told.",
+        caption: "Limits are at the left. Every change is planned at once, here twice the devices; the header shows \
+            the difference.",
         does: &[Act(A::PlayBatch), Act(A::Back), Hears(Focus::Panel), Act(A::IncreaseLarge)],
         seconds: 4.0,
         picture: None,
@@ -69,56 +71,58 @@ pub(super) static TOUR: &[Step] = &[
         film: 1,
     },
     Step {
-        caption: "Every limit goes back to where it began with one key.",
+        caption: "One key resets a limit to its start value.",
         does: &[Act(A::Reset), Act(A::Up), Act(A::Reset), Hears(Focus::View)],
         seconds: 3.0,
         picture: None,
         film: 1,
     },
     Step {
-        caption: "A row is a stage: replicas, layers, time, memory. ◂ marks the slowest one, which sets the pace.",
+        caption: "A row is a stage: replicas, layers, time, memory. ◂ marks the slowest stage, which limits the rest.",
         does: &[Act(A::Show(View::Stages)), DOWN, DOWN, DOWN, DOWN, DOWN],
         seconds: 4.0,
         picture: None,
         film: 1,
     },
     Step {
-        caption: "Unfolded: what every layer costs, and which layers compute their activations a second time.",
+        caption: "Unfolded: the cost of every layer, and the layers that recompute their activations.",
         does: &[Act(A::Unfold), DOWN, Act(A::Unfold)],
         seconds: 4.0,
         picture: Some("stages"),
         film: 1,
     },
     Step {
-        caption: "What would help: each limit and option is moved alone and planned anew, the best first ({would-help}).",
+        caption: "What would help: a re-plan for each limit and option changed alone, the best first ({would-help}).",
         does: &[Act(A::First), Act(A::FoldAll), Act(A::WouldHelp)],
         seconds: 4.0,
         picture: None,
         film: 1,
     },
     Step {
-        caption: "A plan can be edited by hand: {boundary-forward} moved a boundary. It is measured at once, against the planner's.",
+        caption: "A plan can be edited by hand: {boundary-forward} moved a boundary. The edited plan is scored at \
+            once, against the planner's.",
         does: &[Act(A::Back), Act(A::BoundaryForward)],
         seconds: 4.0,
         picture: None,
         film: 1,
     },
     Step {
-        caption: "{undo} undoes. An edit that breaks a limit says which one, and by how much.",
+        caption: "{undo} undoes. After an edit that breaks a limit, the screen shows which one, and by how much.",
         does: &[Act(A::Undo)],
         seconds: 3.0,
         picture: None,
         film: 1,
     },
     Step {
-        caption: "Devices: how busy and how full each one is. Replicas that are alike share a row.",
+        caption: "Devices: load and memory of each one. Equal replicas share a row.",
         does: &[Act(A::Show(View::Devices))],
         seconds: 4.0,
         picture: Some("devices"),
         film: 1,
     },
     Step {
-        caption: "Timeline: one iteration in the simulator, forward and backward of every microbatch, transfers, bubbles.",
+        caption: "Timeline: one simulated iteration with the forward and backward pass of every microbatch, \
+            transfers and idle time.",
         does: &[
             Act(A::Show(View::Timeline)),
             Act(A::ZoomIn),
@@ -133,28 +137,28 @@ pub(super) static TOUR: &[Step] = &[
         film: 1,
     },
     Step {
-        caption: "The same plan under another schedule ({next-schedule}): throughput, bubble and memory change.",
+        caption: "The same plan under another schedule ({next-schedule}): throughput, idle time and memory change.",
         does: &[Act(A::NextSchedule), Act(A::ZoomWhole)],
         seconds: 4.0,
         picture: None,
         film: 1,
     },
     Step {
-        caption: "Compare: all planners that can, in one simulator. What a planner promised stands beside what came out.",
+        caption: "Compare: all planners in one simulator, with each planner's own figure beside the simulated one.",
         does: &[Act(A::Show(View::Compare)), Act(A::CompareAll)],
         seconds: 5.0,
         picture: None,
         film: 1,
     },
     Step {
-        caption: "Sweep: the objective over one limit, point by point. Where no plan keeps the limit the line has a gap.",
+        caption: "Sweep: the objective over one limit, point by point. Without a feasible plan the line has a gap.",
         does: &[Act(A::Show(View::Sweep)), Act(A::CursorRight), Act(A::CursorRight)],
         seconds: 4.0,
         picture: None,
         film: 1,
     },
     Step {
-        caption: "Workload: what is planned, node by node, and what in the profile may mislead a planner.",
+        caption: "Workload: the network, node by node, and findings in the profile that may mislead a planner.",
         does: &[Act(A::Show(View::Workload))],
         seconds: 4.0,
         picture: None,
@@ -176,7 +180,7 @@ pub(super) static TOUR: &[Step] = &[
         film: 1,
     },
     Step {
-        caption: "{help} lists every key, {palette} finds every action by its name.",
+        caption: "{help} lists every key; {palette} finds an action by its name.",
         does: &[Press(KeyCode::Esc), Act(A::Help)],
         seconds: 4.0,
         picture: None,

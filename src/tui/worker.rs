@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_planner_that_fails_is_told_and_the_next_job_runs() {
-        for (liar, what) in [(&Liar::Claims, "its plan is worth"), (&Liar::Panics, "no such table")] {
+        for (liar, what) in [(&Liar::Claims, "but the check finds"), (&Liar::Panics, "no such table")] {
             let mut job = job(1);
             let Task::Plan { planner, problem, .. } = &mut job.task else { panic!("it plans") };
             *planner = liar;

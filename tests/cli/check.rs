@@ -98,7 +98,7 @@ fn every_broken_rule_is_told() {
                 p["stages"][0]["nodes"] = value!([0]);
                 p["stages"][0]["choices"] = value!({"0": "vanilla"});
             },
-            "stem is in no stage",
+            "stem is not in any stage",
         ),
         (
             |p| {
@@ -217,14 +217,14 @@ fn what_a_plan_claims_is_judged_or_refused() {
         ("/stages/0/choices/0", value!(7), "stages[0].choices.0 is the number `7`, must be a string"),
         ("/stages/0/data_parallel", value!(1.5), "must be a whole number from 0"),
         ("/limits/devices", value!(20000), "limits.devices is 20000, must be a whole number from 1 to 10000"),
-        ("/lower_bound", value!(-1.0), "lower_bound is -1, and nothing that plans are measured by is less than 0"),
+        ("/lower_bound", value!(-1.0), "lower_bound is -1, and no measure of plans is below 0"),
     ] {
         let error = refusal(&["check", TINY, &edited(path, to)]);
         assert!(error.contains(part) && !error.contains("u32") && !error.contains("struct"), "{path}: {error}");
     }
     let text = stdout(&["check", TINY, &edited("/lower_bound", value!(999.0))], 1);
     assert!(
-        text.starts_with("not valid") && text.contains("claims a lower bound of 999.0 s/iteration, above"),
+        text.starts_with("not valid") && text.contains("states a lower bound of 999.0 s/iteration, above"),
         "{text}"
     );
     // A planner that was stopped writes the best plan it has.
@@ -232,7 +232,7 @@ fn what_a_plan_claims_is_judged_or_refused() {
     let mut plan = tiny_plan();
     plan["stages"][0]["choices"]["5"] = value!("vanilla");
     let error = refusal(&["check", TINY, &folder.file("plan.json", plan.to_string())]);
-    assert!(error.contains("stages[0].choices names `5`, which is no node of the stage"), "{error}");
+    assert!(error.contains("stages[0].choices lists `5`, which is not a node of the stage"), "{error}");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn the_published_format_is_read_strictly() {
         (edited("d.json", &|_| value!(4)), "must be an object of node ids and modes"),
         (
             folder.file("result.json", result.replacen("\"0\": ", "\"0\": \"vanilla\", \"0\": ", 1)),
-            "names node 0 twice",
+            "lists node 0 twice",
         ),
     ] {
         let error = refusal(&["check", TINY, &file]);
@@ -272,7 +272,7 @@ fn the_published_format_is_read_strictly() {
     }
     let file = folder.file("result.json", &result);
     let text = stdout(&["check", TINY, &file, "--memory", "100MB"], 1);
-    assert!(text.contains("hint: the file names no limits"), "{text}");
+    assert!(text.contains("hint: the file states no limits"), "{text}");
 }
 
 #[test]
@@ -385,13 +385,13 @@ fn a_plan_for_an_engine_is_one_that_the_engine_runs() {
     assert_eq!(uneven["stages"][0]["choices"]["9"], "vanilla", "64 GiB are enough to keep all");
     uneven["stages"][0]["choices"]["9"] = value!("activation recomp");
     let told = contradictions(&uneven, 1);
-    assert!(told.contains("promise a plan that Megatron-LM runs unchanged, and it cannot: "), "{told}");
+    assert!(told.contains("state that Megatron-LM runs the plan unchanged, and it cannot:"), "{told}");
     // A schedule that the engine has not.
     let mut scheduled = planned.clone();
     scheduled["planner"]["options"]["engine"] = value!("deepspeed");
     scheduled["schedule"] = value!("zb-h1");
     let told = contradictions(&scheduled, 1);
-    assert!(told.contains("DeepSpeed runs unchanged, and it cannot: zb-h1: it runs "), "{told}");
+    assert!(told.contains("DeepSpeed runs the plan unchanged, and it cannot: zb-h1: it runs only "), "{told}");
 }
 
 #[test]
@@ -410,14 +410,14 @@ fn forged_figures_are_named_with_what_was_recomputed() {
     }
     let bound = planned["objective"]["value"].as_f64().unwrap() / 2.0;
     let (contradictions, _) = said(&|plan| plan["lower_bound"] = value!(bound), 1);
-    assert!(contradictions.contains("says it is optimal"), "{contradictions}");
+    assert!(contradictions.contains("is optimal"), "{contradictions}");
     let optimist = |plan: &mut Value| {
         plan["lower_bound"] = value!(bound);
         plan["status"] = value!("feasible");
     };
     assert_eq!(said(&optimist, 0).0, "[]");
     let (contradictions, _) = said(&|plan| plan["lower_bound"] = Value::Null, 1);
-    assert!(contradictions.contains("says it is optimal, but has no lower_bound"), "{contradictions}");
+    assert!(contradictions.contains("is optimal by its own statement, but has no lower_bound"), "{contradictions}");
     let unbound = |plan: &mut Value| {
         plan.as_object_mut().unwrap().shift_remove("lower_bound");
     };
@@ -521,7 +521,7 @@ fn what_a_plan_says_of_operators_must_be_its_own() {
     let unknown = with(&|operators| operators[3]["node"] = (-1).into());
     assert!(unknown.contains("operators[3].node is -1, which is no node of the stages"), "{unknown}");
     let twice = with(&|operators| operators[3]["node"] = operators[2]["node"].clone());
-    assert!(twice.contains("operators[3].node is") && twice.contains("which is there already"), "{twice}");
+    assert!(twice.contains("operators[3].node is") && twice.contains("which is listed already"), "{twice}");
     let missing = with(&|operators| drop(operators.pop()));
     assert!(missing.contains("operators lacks node"), "{missing}");
 }

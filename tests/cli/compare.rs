@@ -16,24 +16,24 @@ fn every_planner_that_can_is_on_one_table() {
 fn a_proof_says_among_which_plans() {
     const ARGUMENTS: [&str; 4] = [PLACEMENT, "--planner", "placement-dp", "--json"];
     let document = json(&[&["compare"], ARGUMENTS.as_slice()].concat(), 0);
-    assert_eq!(document["entries"][0]["proven_among"], "contiguous splits in a row");
+    assert_eq!(document["entries"][0]["proven_among"], "contiguous splits in a chain");
     let text = stdout(&[&["compare"], &ARGUMENTS[..3]].concat(), 0);
     assert!(
-        text.contains("proven*") && text.contains("gap* is to the best among contiguous splits in a row"),
+        text.contains("proven*") && text.contains("gap* is to the best among contiguous splits in a chain"),
         "{text}"
     );
     let explained = json(&[&["explain"], ARGUMENTS.as_slice(), &["--each", "100ms"]].concat(), 0);
-    assert_eq!(explained["proven_among"], "contiguous splits in a row");
+    assert_eq!(explained["proven_among"], "contiguous splits in a chain");
 }
 
 #[test]
 fn a_gap_is_told_of_the_model_it_is_in() {
     let text = stdout(&["compare", BERT], 0);
-    assert!(text.contains("time per sample, s; each gap to the best in its planner's own model"), "{text}");
-    assert!(!text.contains("gap to the fastest simulated iteration"), "{text}");
-    assert!(!text.contains("among contiguous splits in a row"), "its gap is not known: {text}");
+    assert!(text.contains("objective: time per sample; gap: to each planner's own lower bound"), "{text}");
+    assert!(!text.contains("gap: to the fastest simulated iteration"), "{text}");
+    assert!(!text.contains("among contiguous splits in a chain"), "its gap is not known: {text}");
     let own = stdout(&["compare", BERT, "--planner", "piper"], 0);
-    assert!(own.contains("gap to the least time per microbatch in Piper's model"), "{own}");
+    assert!(own.contains("gap: to the least time per microbatch in Piper's model"), "{own}");
 }
 
 #[test]
@@ -74,8 +74,8 @@ fn objectives_stand_apart_and_are_sorted_by_simulated_time() {
     let planners = ["placement-latency-greedy", "placement-dp", "placement-one", "placement-dpl"];
     let asked: Vec<&str> = planners.into_iter().flat_map(|id| ["--planner", id]).collect();
     let text = stdout(&[&["compare", PLACEMENT], asked.as_slice()].concat(), 0);
-    let (batches, samples) = text.split_once("latency, ms; one sample alone").expect("two groups");
-    assert!(batches.contains("max load, ms"), "{text}");
+    let (batches, samples) = text.split_once("time of a single sample; objective: latency").expect("two groups");
+    assert!(batches.contains("objective: max load"), "{text}");
     assert!(batches.contains("Placement: DP") && !samples.contains("Placement: DP  "), "{text}");
     assert!(samples.contains("Latency: greedy") && !batches.contains("Latency: greedy"), "{text}");
     let document = json(&[&["compare", PLACEMENT, "--json"], asked.as_slice()].concat(), 0);

@@ -7,15 +7,15 @@ fn a_minute_of_reading_has_it_all() {
     let text = stdout(&["explain", BERT, "--planner", "piper"], 0);
     for part in [
         "planner's objective: 20.06 ms/sample; simulated 21.90 ms/sample, 9.2% more",
-        "a simulated iteration loses: uneven replicas ",
+        "idle time: uneven replicas ",
         "limited by stage",
         "binding limits",
         "memory: forces recomputation",
-        "what would help (- is better)",
+        "what would help, one change each (- is better)",
         "--devices 72",
-        "next best under the same limits",
+        "alternatives under the same limits",
         "--set recompute=never",
-        "same degrees, all or no layers recompute",
+        "same degrees everywhere, all or no layers recompute",
         "does not bind: microbatch divisors",
     ] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
@@ -97,11 +97,12 @@ fn planners_of_every_kind_are_explained_by_what_they_declare() {
 #[test]
 fn without_a_plan_the_reason_is_told() {
     let text = stdout(&["explain", TINY, "--devices", "1", "--memory", "1MiB"], 1);
-    assert!(text.contains("No plan fits"), "{text}");
+    assert!(text.contains("No feasible plan"), "{text}");
     let document = json(&["explain", TINY, "--devices", "1", "--memory", "1MiB", "--json"], 1);
     assert_eq!(document["status"], "infeasible");
     assert!(
-        document["explanation"].as_str().unwrap().contains("No plan fits") && document["help"] == serde_json::json!([])
+        document["explanation"].as_str().unwrap().contains("No feasible plan")
+            && document["help"] == serde_json::json!([])
     );
 }
 
@@ -120,12 +121,15 @@ fn under_a_deadline_questions_have_as_long_again_unless_each_is_given_time() {
     let layers = "inputs/bert32-layers.txt";
     let asked = ["explain", layers, "--machines", "4x8", "--planner", "dapple", "--deadline", "1us"];
     let text = stdout(&asked, 0);
-    assert!(text.contains("the deadline has passed: ") && text.contains("not asked; a longer --deadline"), "{text}");
-    assert!(text.contains("binding limits: not looked for") && !text.contains("every figure"), "{text}");
+    assert!(
+        text.contains("the deadline has passed: ") && text.contains("not answered; use a longer --deadline"),
+        "{text}"
+    );
+    assert!(text.contains("binding limits: unknown") && !text.contains("re-plans, at most"), "{text}");
     let document = json(&[&asked[..], &["--json"]].concat(), 0);
     assert_eq!(document["complete"], false);
     let text = stdout(&[&asked[..], &["--each", "1ms"]].concat(), 0);
-    assert!(!text.contains("not asked"), "{text}");
+    assert!(!text.contains("not answered"), "{text}");
 }
 
 #[test]
@@ -133,7 +137,7 @@ fn links_of_a_topology_are_told_and_what_faster_ones_would_be_worth() {
     let layers = "inputs/bert32-layers.txt";
     let asked = ["--planner", "parmesan", "--topology", "2xdgx-1+eth-25g", "--set", "replicas=false", "--each", "20ms"];
     let text = stdout(&[&["explain", layers], &asked[..]].concat(), 0);
-    assert!(text.contains("fullest links of 2xdgx-1+eth-25g") && text.contains("links twice as fast"), "{text}");
+    assert!(text.contains("busiest links of 2xdgx-1+eth-25g") && text.contains("one link twice as fast"), "{text}");
     let document = json(&[&["explain", layers, "--json"], &asked[..]].concat(), 0);
     let links = &document["links"];
     let loads: Vec<f64> =
@@ -144,5 +148,5 @@ fn links_of_a_topology_are_told_and_what_faster_ones_would_be_worth() {
     assert!(wider.iter().all(|wider| wider["iteration_s"].as_f64().unwrap() < now), "{links}");
     // Without a topology there are no links to tell.
     let plain = stdout(&["explain", crate::TINY, "--each", "20ms"], 0);
-    assert!(!plain.contains("fullest links"), "{plain}");
+    assert!(!plain.contains("busiest links"), "{plain}");
 }

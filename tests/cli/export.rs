@@ -57,7 +57,7 @@ fn what_a_device_holds_is_told_as_the_schedule_has_it_that_is_written() {
         let other = told(&[format, "--schedule", "gpipe"]);
         let line = other.lines().find(|line| line.contains("under GPipe: that does not fit")).expect(format);
         // As much as the simulator says.
-        let peak = line.split(" takes ").nth(1).unwrap().split(" GiB").next().unwrap().parse::<f64>().unwrap();
+        let peak = line.split(" needs ").nth(1).unwrap().split(" GiB").next().unwrap().parse::<f64>().unwrap();
         let peak_simulated = simulated.split("peak memory ").nth(1).unwrap().split(" GiB").next().unwrap();
         assert!((peak - peak_simulated.parse::<f64>().unwrap()).abs() <= 0.01 * peak, "{line}\n{simulated}");
     }
@@ -72,7 +72,7 @@ fn what_a_device_holds_is_told_as_the_schedule_has_it_that_is_written() {
     // And for as many samples as were counted.
     assert!(!own.contains("samples in a microbatch"), "{own}");
     let larger = told(&["torch", "--micro-batch-size", "16"]);
-    assert!(larger.contains("counted for 2 samples in a microbatch, not for 16"), "{larger}");
+    assert!(larger.contains("hold for 2 samples in a microbatch, not for 16"), "{larger}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn what_an_export_does_not_heed_is_told() {
     let plan = plan(&folder, &["--set", "engine=torch"]);
     for (arguments, told) in [
         (&["torch", "--schedule", "1f1b", "--virtual-stages", "3"][..], "--virtual-stages changes nothing here: only"),
-        (&["csv", "--schedule", "gpipe"], "--schedule changes nothing here: csv says nothing of the schedule"),
+        (&["csv", "--schedule", "gpipe"], "--schedule changes nothing here: csv does not hold a schedule"),
     ] {
         let assert = plantui().args([&["export", &plan, "--to"], arguments].concat()).assert().code(0);
         let error = String::from_utf8(assert.get_output().stderr.clone()).unwrap();

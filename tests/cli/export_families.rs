@@ -102,7 +102,7 @@ fn refused(plan: &str, format: &str, told: &str) {
     let first = error.lines().next().unwrap_or_default();
     assert!(first.starts_with("error: ") && !error.contains("panicked"), "{told}: {error}");
     let reason =
-        ["cannot run this plan", "counts repeated layers", "takes a pipeline", "is for operator graphs", "is no"];
+        ["cannot run this plan", "counts repeated layers", "needs a pipeline", "is for operator graphs", "is no"];
     assert!(reason.iter().any(|reason| first.contains(reason)), "{told}: {error}");
 }
 
@@ -207,7 +207,7 @@ fn a_picture_says_what_the_plan_says() {
         "tiny-branch",
         "26.00 ms/sample",
         "stage 3",
-        "the slowest",
+        "slowest stage",
         "0.73 GB",
         "limit 1 GB",
         "and from stage 1: 7.63 MiB",
@@ -237,5 +237,8 @@ fn a_plan_for_a_batch_says_its_microbatches() {
     let smaller = stdout(&["export", &plan, "--to", "megatron", "--micro-batch-size", "1"], 0);
     assert!(smaller.contains("--micro-batch-size 1 ") && smaller.contains("--global-batch-size 64"), "{smaller}");
     let odd = stdout(&["export", &plan, "--to", "megatron", "--micro-batch-size", "3"], 0);
-    assert!(odd.contains("# not expressed: microbatches of 3 samples do not make up the batch; it takes 2"), "{odd}");
+    assert!(
+        odd.contains("# not expressed: microbatches of 3 samples do not divide the batch; the export uses 2"),
+        "{odd}"
+    );
 }

@@ -113,7 +113,7 @@ fn a_mapping_ends_with_its_deadline_and_keeps_the_best() {
         is_mapped(&folder, &stdout(&asked, 0));
     }
     let text = stdout(&["map", TINY, &plan, "--topology", "16xdgx-h100", "--deadline", "1ms"], 0);
-    assert!(text.contains("\nnote: the search was stopped: this is the best mapping until then\n"), "{text}");
+    assert!(text.contains("\nnote: the search was stopped: this is the best mapping so far\n"), "{text}");
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn what_a_format_does_not_hold_is_asked_for_by_its_flag() {
     let folder = Folder::new();
     let profile = folder.file("fan.txt", fan());
     let error = refusal(&["plan", &profile]);
-    assert!(error.contains("says nothing of machines") && error.contains("--machines"), "{error}");
+    assert!(error.contains("does not state machines") && error.contains("--machines"), "{error}");
     let file = folder.file("split.json", r#"{"maxSizePerFPGA": 1e9, "nodes": [{"id": 1, "supportedOnFpga": true, "cpuLatency": 1, "fpgaLatency": 1, "size": 1, "isBackwardNode": false}], "edges": []}"#);
     let error = refusal(&["plan", &file]);
     assert!(error.contains("`maxFPGAs`") && error.contains("--devices"), "{error}");
@@ -88,12 +88,13 @@ fn what_nobody_states_is_noted() {
     };
     let both = notes(&["--devices", "4"]);
     assert!(
-        both.contains("memory is taken as 16 GB: --memory") && both.contains("machines of 8: --machines"),
+        both.contains("memory is assumed to be 16 GB; --memory")
+            && both.contains("machines of 8 devices are assumed; --machines"),
         "{both}"
     );
     let batch = json(&["plan", layers, "--machines", "2,2", "--json"], 0);
     assert_eq!(batch["limits"]["batch"], 128);
-    assert!(batch["notes"].to_string().contains("batch is taken as 128: --batch"), "{batch}");
+    assert!(batch["notes"].to_string().contains("batch is assumed to be 128; --batch"), "{batch}");
     let neither = notes(&["--machines", "2,2", "--memory", "16GB"]);
     assert!(!neither.contains("taken"), "{neither}");
 }

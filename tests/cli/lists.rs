@@ -218,5 +218,5 @@ fn a_profile_of_galvatron_is_generated_and_planned() {
     assert_eq!(plan["workload"]["nodes"], 10);
     assert_eq!(plan["workload"]["recipe"]["sequence_length"], 512);
     let error = refusal(&["generate", &times, "--layers", "8", "--mfu", "0.5"]);
-    assert!(error.contains("the rest was measured"), "{error}");
+    assert!(error.contains("the profile has measured the rest"), "{error}");
 }

@@ -53,7 +53,7 @@ fn formats_go_to_standard_output_or_to_a_file() {
     assert_eq!(plan["schema"], "plantui.plan/1");
     assert!(parsed(&folder.path("trace.json"))["traceEvents"].is_array());
     let error = refusal(&["plan", TINY, "--json", "--format", "piper-result"]);
-    assert!(error.contains("both ask for standard output"), "{error}");
+    assert!(error.contains("both write to standard output"), "{error}");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_document_that_goes_to_a_file_is_not_printed_as_well() {
     let both = ["plan", TINY, "--json", "--format", "chrome-trace", "--output", &other];
     assert!(crate::json(&both, 0)["stages"].is_array());
     let told = stdout(&["plan", TINY, "--devices", "1", "--json", "--output", &file, "--force"], 1);
-    assert!(told.contains("no feasible plan: No plan fits on 1 device"), "{told}");
+    assert!(told.contains("no feasible plan: No feasible plan on 1 device"), "{told}");
 }
 
 #[test]

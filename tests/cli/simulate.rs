@@ -94,7 +94,10 @@ fn what_cannot_be_simulated_is_refused() {
         String::from_utf8(output.stderr).unwrap()
     };
     let text = refused(&["--schedule", "zb-v"]);
-    assert!(text.starts_with("error: ZB-V needs ") && text.contains("hint: this plan can run 1f1b, gpipe"), "{text}");
+    assert!(
+        text.starts_with("error: ZB-V needs ") && text.contains("hint: schedules of this plan: 1f1b, gpipe"),
+        "{text}"
+    );
     assert!(refused(&["--weight-gradient-share", "1.5"]).contains("a share from 0 to 1"));
     assert!(refused(&["--virtual-stages", "0"]).contains("a whole number from 1"));
     assert!(refused(&["--optimizer-step", "-1s"]).contains("--optimizer-step"));

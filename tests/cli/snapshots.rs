@@ -18,7 +18,11 @@ fn report(arguments: &[&str]) -> String {
 fn compare(name: &str, arguments: &[&str]) {
     let text = report(arguments);
     insta::with_settings!({
-        description => format!("plantui {}", arguments.join(" ")),
+        // Files of the test's folder by their names alone.
+        description => arguments.iter().fold("plantui".to_string(), |words, &word| {
+            let shown = if word.starts_with('/') { word.rsplit('/').next().unwrap_or(word) } else { word };
+            format!("{words} {shown}")
+        }),
         omit_expression => true,
         prepend_module_to_snapshot => false,
         filters => [

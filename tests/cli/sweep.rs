@@ -120,7 +120,7 @@ fn wrong_use_is_one_sentence() {
         (&["--devices", "8", "--memory", "8GiB"], "nothing to sweep"),
         (&["--devices", "1,2", "--memory", "1GiB,2GiB", "--bandwidth", "1GB/s,2GB/s"], "one or two"),
         (&["--devices", "1,2", "--series", "pipper"], "no planner `pipper`"),
-        (&["--devices", "1,2", "--planner", "piper", "--planner", "piper"], "two series are called `piper`"),
+        (&["--devices", "1,2", "--planner", "piper", "--planner", "piper"], "two series are named `piper`"),
         (&["--devices", "1,2", "--set", "speed=9"], "no planner of this sweep has the option `speed`"),
         (&["--devices", "1,2", "--planner", "placement-ip"], "cannot plan"),
         (&["--devices", "1,2", "--planner", "placement-ip", "--planner", "placement-latency-ip"], "file); "),
@@ -198,7 +198,7 @@ fn documents_tell_only_limits_that_the_workload_has() {
 #[test]
 fn no_plan_at_all_is_exit_code_1() {
     let text = stdout(&["sweep", BERT, "--devices", "1,2", "--memory", "1GiB"], 1);
-    assert!(text.contains("no plan with 2 devices: No plan fits"), "{text}");
+    assert!(text.contains("no plan with 2 devices: No feasible plan"), "{text}");
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn standard_output_holds_one_result() {
     let error = refusal(&["sweep", TINY, "--devices", "1,4", "--json", "--output", "-"]);
     assert!(error.contains("share standard output"), "{error}");
     let error = refusal(&["sweep", TINY, "--devices", "1,4", "--resume", "-"]);
-    assert!(error.contains("--resume takes a file"), "{error}");
+    assert!(error.contains("--resume needs a file"), "{error}");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn files_that_are_joined_stay_as_they_are_and_a_missing_one_is_told() {
     let before = fs::read_to_string(&one).unwrap();
     let call = with(&["--resume", &one, "--resume", &two, "--csv"]);
     let output = plantui().args(call).assert().code(0).get_output().clone();
-    assert!(String::from_utf8_lossy(&output.stderr).contains("two.csv is not there"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("two.csv does not exist"));
     assert_eq!(fs::read_to_string(&one).unwrap(), before);
     assert!(!folder.path("two.csv").exists());
 }

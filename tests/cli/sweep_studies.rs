@@ -98,7 +98,7 @@ fn ctrl_c_writes_what_is_there_and_says_how_to_go_on() {
     let text = String::from_utf8(output.stdout).unwrap();
     let rows = fs::read_to_string(&table).unwrap().lines().count() - 1;
     assert!((1..4000).contains(&rows), "{rows} points\n{text}");
-    assert!(text.contains(&format!("stopped: {} of 4000 points are open; --resume ", 4000 - rows)), "{text}");
+    assert!(text.contains(&format!("stopped: {} of 4000 points are missing; --resume", 4000 - rows)), "{text}");
     let rows = fs::read_to_string(&table).unwrap();
     let found = [",optimal,", ",feasible,"].iter().any(|status| rows.contains(status));
     assert_eq!(output.status.code(), Some(if found { 0 } else { 3 }), "{text}");

@@ -5,7 +5,7 @@ use crate::{Folder, json, plantui, refusal, stdout};
 #[test]
 fn presets_are_listed_with_their_sources() {
     let text = stdout(&["topologies"], 0);
-    for part in ["dgx-1 ", "dapple-c", "tpu-v4-4x4x4", "+ib-ndr", "nvidia-smi topo -m", "10 Gb/s are"] {
+    for part in ["dgx-1 ", "dapple-c", "tpu-v4-4x4x4", "+ib-ndr", "nvidia-smi topo -m", "scaled by 10/25"] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }
     let list = json(&["topologies", "--json"], 0);
@@ -20,7 +20,7 @@ fn presets_are_listed_with_their_sources() {
 #[test]
 fn one_is_shown_drawn_and_read_back() {
     let text = stdout(&["topologies", "DGX-1"], 0);
-    assert!(text.contains("between halves: 156 GB/s each way (no equal cut is narrower)"), "{text}");
+    assert!(text.contains("bisection bandwidth: 156 GB/s each way (proven)"), "{text}");
     assert!(text.contains("source: NVLink 2: 25 GB/s a link"), "{text}");
     let folder = Folder::new();
     let file = folder.path("mine.json").display().to_string();
@@ -39,7 +39,10 @@ fn what_tools_print_is_read_from_standard_input() {
     let matrix = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV4\t0-7\nGPU1\tNV4\t X \t0-7\n\nLegend:\n";
     let shown = plantui().args(["topologies", "-"]).write_stdin(matrix).assert().code(0);
     let text = String::from_utf8(shown.get_output().stdout.clone()).unwrap();
-    assert!(text.contains("4 x NVLink, 56.25 GB/s") && text.contains("an NVLink is taken as 14.0625 GB/s"), "{text}");
+    assert!(
+        text.contains("4 x NVLink, 56.25 GB/s") && text.contains("an NVLink is assumed to carry 14.0625 GB/s"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -47,14 +50,18 @@ fn what_is_no_topology_is_refused_with_line_and_repair() {
     let folder = Folder::new();
     for (content, told, hint) in [
         ("0,25\n25\n", ":2: has 1 columns, and 2 before", "give every row as many"),
-        ("# symmetric\n0,25\n20,0\n", ":3: row 2, column 1 is 20, and 25 the other way", "take `# symmetric` away"),
+        (
+            "# symmetric\n0,25\n20,0\n",
+            ":3: row 2, column 1 is 20, and 25 in the other direction",
+            "remove `# symmetric`",
+        ),
         ("0,0\n25,0\n", ":1: row 1, column 2 is 0", "in GB/s"),
         ("", "is empty", "nvidia-smi topo -m"),
         ("\tGPU0\tCPUs\nGPU0\tX\t0-7\nGPU1\tNV4\tX\n", ":3: is the row of GPU1", "a column for each device"),
         (
             "{\"schema\": \"plantui.topology/1\", \"devices\": [{\"id\": \"a\"}, {\"id\": \"b\"}], \"links\": []}",
             "a cannot reach b",
-            "add a link between them",
+            "add a link",
         ),
     ] {
         let file = folder.file("t.csv", content);

@@ -41,7 +41,7 @@ fn a_published_name_is_planned_checked_simulated_and_exported() {
     }
     // Its configuration is of one schedule: another is no matter of the export.
     let error = refusal(&["export", &plan, "--to", "megatron", "--schedule", "gpipe"]);
-    assert!(error.contains("the configuration that was planned runs "), "{error}");
+    assert!(error.contains("the planned layout runs"), "{error}");
     let bridge = stdout(&["export", &plan, "--to", "megatron-bridge"], 0);
     for set in ["model.tensor_model_parallel_size = ", "config.train.global_batch_size = 16", "model.seq_length = 2048"]
     {
@@ -49,7 +49,7 @@ fn a_published_name_is_planned_checked_simulated_and_exported() {
     }
     assert!(!bridge.contains("CommOverlapConfig"), "{bridge}");
     let error = plantui().args(["export", &plan, "--to", "deepspeed"]).assert().code(2).get_output().stderr.clone();
-    assert!(String::from_utf8_lossy(&error).contains("takes a pipeline of layers"), "{error:?}");
+    assert!(String::from_utf8_lossy(&error).contains("needs a pipeline of layers"), "{error:?}");
 }
 
 #[test]
@@ -115,15 +115,18 @@ fn the_report_shows_what_a_training_engineer_asks() {
         "tokens/s per device",
         "TFLOP/s",
         "MFU",
-        "no published run is like this: 1.24 G parameters",
+        "no published run is comparable: 1.24 G parameters",
         "in flight",
         "of 80 GiB",
-        "more",
+        "slower",
     ] {
         assert!(text.contains(told), "{told}: {text}");
     }
     let assumed = stdout(&["plan", MODEL], 0);
-    assert!(assumed.contains("devices is taken as 64") && assumed.contains("batch is taken as 128"), "{assumed}");
+    assert!(
+        assumed.contains("devices is assumed to be 64") && assumed.contains("batch is assumed to be 128"),
+        "{assumed}"
+    );
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn a_model_is_generated_as_training_and_read_again() {
     let refused = refusal(&["generate", MODEL, "--as", "training", "--mfu", "0.4"]);
     assert!(refused.contains("--as: training takes --stack, --hardware"), "{refused}");
     let refused = refusal(&["generate", "bert-32", "--global-batch", "4"]);
-    assert!(refused.contains("is of --as training"), "{refused}");
+    assert!(refused.contains("belongs to --as training"), "{refused}");
 }
 
 /// Eight devices of which each two attain 5 GB/s.
@@ -158,7 +161,7 @@ fn memory_and_software_change_the_plan_and_wrong_words_are_refused() {
     let (_, wired) = plan_of(&folder, &["--topology", &slow_box(&folder)]);
     assert!(wired["objective"]["value"].as_f64() > usual["objective"]["value"].as_f64());
     for (arguments, told) in [
-        (vec!["plan", TINY, "--hardware", "h100"], "--hardware is for models that are to be trained"),
+        (vec!["plan", TINY, "--hardware", "h100"], "--hardware is for models to be trained"),
         (vec!["plan", MODEL, "--hardware", "v200"], "--hardware: there is no hardware `v200`"),
         (
             vec!["estimate", MODEL, "--hardware", "v100", "--global-batch", "8", "--precision", "bf16"],
@@ -238,7 +241,7 @@ fn other_commands_take_models_too() {
         swept["points"].as_array().unwrap().iter().map(|point| point["objective"]["value"].as_f64().unwrap()).collect();
     assert!(values.len() == 2 && values[0] < values[1], "{swept}");
     let error = refusal(&[&["plan", MODEL], &lengths[..]].concat());
-    assert!(error.contains("--sequence-length has several values, which only `sweep` takes"), "{error}");
+    assert!(error.contains("--sequence-length has several values, which only `sweep` accepts"), "{error}");
     let linted = stdout(&["lint", MODEL], 0);
     assert!(!linted.is_empty());
 }
@@ -263,7 +266,7 @@ fn a_profile_takes_its_times_from_real_training() {
     let made = |more: &[&str]| stdout(&[&["generate", "bert-32", "--memory", "8GiB"], more].concat(), 0);
     assert_eq!(made(&["--stack", "piper-2021"]), include_str!("../../inputs/bert32a100.json"));
     for (arguments, told) in [
-        (vec!["generate", MODEL, "--stack", "jax"], "--stack: `jax` is no stack"),
+        (vec!["generate", MODEL, "--stack", "jax"], "--stack: there is no stack `jax`"),
         (vec!["generate", MODEL, "--stack", "plain", "--mfu", "0.5"], "--stack: the stacks of real training take"),
         (vec!["generate", MODEL, "--stack", "plain", "--tensor-degrees", "1,3"], "--tensor-degrees: tp=3"),
     ] {
@@ -327,7 +330,7 @@ fn options_that_mean_nothing_for_a_model_are_refused() {
     for setting in ["schedule=gpipe", "virtual_stages=2", "space=engine", "engine=deepspeed"] {
         let error = refusal(&[&["plan", MODEL, "--set", setting], &ASKED[..]].concat());
         let name = setting.split('=').next().unwrap();
-        assert!(error.contains(&format!("option {name} of planner joint means nothing for a model")), "{error}");
+        assert!(error.contains(&format!("option {name} of planner joint does not apply to a model")), "{error}");
     }
     let explained = stdout(&[&["explain", MODEL], &ASKED[..]].concat(), 0);
     assert!(!explained.contains("schedule gpipe") && !explained.contains("microbatches"), "{explained}");
@@ -380,7 +383,7 @@ fn a_plan_on_a_topology_is_worth_what_its_routes_attain() {
     assert!((seconds / mapped - 1.0).abs() < 1e-9, "{document}");
     let notes = document["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap());
     let notes: Vec<&str> = notes.collect();
-    assert!(notes.iter().any(|note| note.contains("groups attain what their routes do")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("groups run at the speed of their routes")), "{notes:?}");
     assert!(notes.iter().any(|note| note.starts_with("mapped to 2xdgx-1: an iteration takes")), "{notes:?}");
     let others: Vec<f64> =
         document["configurations"].as_array().unwrap().iter().map(|c| c["iteration_s"].as_f64().unwrap()).collect();

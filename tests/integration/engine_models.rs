@@ -174,7 +174,7 @@ fn the_nearest_plan_is_one_that_the_schedule_runs() {
     // Where no plan of several stages is left, the refusal says what it is of.
     let alone = Limits { microbatches: 7, ..limits };
     let error = export(Engine::Megatron, &workload, &alone, &plan, &settings).unwrap_err().to_string();
-    assert!(error.contains("of the nearest it can run"), "{error}");
+    assert!(error.contains("the nearest plan has"), "{error}");
 }
 
 /// Engines that count repeated layers take no workload without any, whatever plan is asked of all the others.
@@ -192,7 +192,7 @@ fn a_plan_for_any_engine_is_one_of_those_that_take_the_workload() {
         assert!(taken(engine).unwrap_err().to_string().contains("counts repeated layers"), "{engine:?}");
     }
     let option = Joint.options().iter().find(|option| option.name == "engine").unwrap();
-    assert!(option.help.contains("`any` does not by itself"), "{}", option.help);
+    assert!(option.help.contains("`any` alone does not restrict the plan"), "{}", option.help);
 }
 
 #[test]

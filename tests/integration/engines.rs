@@ -417,7 +417,7 @@ fn batch_model_and_assumptions_reach_every_engine() {
     if let Some(engine_rules::DeepSpeed { config, .. }) = deepspeed {
         assert_eq!((&config["zero_optimization"]["stage"], &config["bf16"]["enabled"]), (&1.into(), &true.into()));
     }
-    assert!(text(Engine::Vllm).notes[0].contains("made for training") || text(Engine::Vllm).notes.len() > 1);
+    assert!(text(Engine::Vllm).notes[0].contains("is for training") || text(Engine::Vllm).notes.len() > 1);
     // The document of the plan carries the recipe on: the workload may have lost it.
     let lost = Workload { recipe: None, ..workload.clone() };
     let settings = EngineSettings { recipe: workload.recipe, ..nearest() };

@@ -92,7 +92,7 @@ fn memory_that_forces_recomputation_is_found() {
     let causes = causes(&base);
     let memory = causes.iter().find(|cause| cause.kind == CauseKind::Memory).expect("memory binds");
     assert!(close(memory.gain, 1.0 / 3.0) && memory.certainty == Certainty::Exact, "{memory:?}");
-    assert!(memory.how.contains("forces recomputation: 4 of 4 layers recompute, none would"), "{memory:?}");
+    assert!(memory.how.contains("forces recomputation: 4 of 4 layers recompute, none without the limit"), "{memory:?}");
     assert!(!causes.iter().any(|cause| matches!(cause.kind, CauseKind::Links | CauseKind::Degrees)), "{causes:?}");
 }
 
@@ -107,7 +107,7 @@ fn memory_that_forbids_replicas_is_found() {
     assert!(close(base.value(), 5.0));
     let memory = causes(&base).into_iter().find(|cause| cause.kind == CauseKind::Memory).expect("memory binds");
     assert!(close(memory.value, 2.0), "{memory:?}");
-    assert!(memory.how.contains("forbids replicas") && !memory.how.contains("recompute"), "{memory:?}");
+    assert!(memory.how.contains("limits data parallelism") && !memory.how.contains("recompute"), "{memory:?}");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_degree_that_is_not_offered_is_found_with_its_node() {
     let causes = causes(&lacking);
     let degrees = causes.iter().find(|cause| cause.kind == CauseKind::Degrees).expect("node 1 lacks degree 2");
     assert!(close(degrees.value, 2.0) && degrees.certainty == Certainty::AtMost, "{degrees:?}");
-    assert!(degrees.how.starts_with("node 1 offers no tensor degree 2"), "{degrees:?}");
+    assert!(degrees.how.starts_with("node 1 has no mode at tensor degree 2"), "{degrees:?}");
     // Where every node offers every degree, nobody asks.
     let whole = chain(0.0, &[&BOTH, &BOTH]);
     let whole = base(&whole, limits(4, 100.0, 4, 1e9), &["data_parallel=false"]).unwrap();
@@ -153,7 +153,10 @@ fn slow_links_are_found_and_more_devices_are_not_blamed() {
     let causes = causes(&base);
     let kinds: Vec<CauseKind> = causes.iter().map(|cause| cause.kind).collect();
     assert_eq!(kinds, [CauseKind::Links], "{causes:?}");
-    assert!(close(causes[0].value, 1.0) && causes[0].how == "links forbid better cuts", "{causes:?}");
+    assert!(
+        close(causes[0].value, 1.0) && causes[0].how == "communication forbids better stage boundaries",
+        "{causes:?}"
+    );
 }
 
 #[test]

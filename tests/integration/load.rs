@@ -386,7 +386,7 @@ fn broken_json_is_placed() {
         "w.json:14: nodes[0].TMPCs.1[0].timePerSample is not valid JSON: expected value (column 30); JSON has no NaN or Infinity: write a number",
         "w.json:14: nodes[0].TMPCs.1[0].timePerSample is not valid JSON: invalid number (column 31); JSON has no NaN or Infinity: write a number",
         "w.json:14: nodes[0].TMPCs.1[0].timePerSample is a number too large to hold; write one of at most 1e30",
-        "w.json:10: nodes[0] is not valid JSON: expected `,` or `}` (column 7); mend the JSON there",
+        "w.json:10: nodes[0] is not valid JSON: expected `,` or `}` (column 7); correct the JSON there",
         "w.json:2: has the field `maxDevices` twice; keep one",
         "w.json:14: nodes[0].TMPCs.1[0] has the field `timePerSample` twice; keep one",
         "w.json:106: has text after the end of its JSON object; remove it",

@@ -103,7 +103,7 @@ fn bubble_rates_of_the_zero_bubble_paper_come_out_of_its_times() {
                 rate["schedule"] == name && rate["model"] == row["model"] && rate["microbatches"] == row["microbatches"]
             });
             let published: f64 = published.unwrap()["bubble_rate_computed"].parse().unwrap();
-            let bubble = simulate::simulate(&pipeline, schedule).bubble;
+            let bubble = simulate::simulate(&pipeline, schedule).idle;
             assert!(
                 (bubble - published).abs() <= 1e-4,
                 "{name} {} {}: {bubble} {published}",

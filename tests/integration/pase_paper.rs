@@ -133,8 +133,8 @@ fn wrong_splits_are_told() {
     let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();
     for (wrong, told) in [
         ("b=64", "makes 64 pieces, but the stage has 32 devices"),
-        ("b=3", "cuts b 3 ways, which does not divide its 128 elements"),
-        ("h=5", "splits h, which must stay whole"),
+        ("b=3", "splits b 3 ways, which does not divide its 128 elements"),
+        ("h=5", "splits h, which cannot be split"),
         ("x=2", "names `x`; the dimensions are b, c, h, w, r, s, n"),
         ("b=2 b=2", "names `b` twice"),
         ("b", "has `b`, which is no name=degree"),

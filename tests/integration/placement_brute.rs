@@ -376,7 +376,7 @@ fn a_leaf_that_takes_no_time_leaves_its_neighbour_where_that_is_better() {
     // Where it takes too long to look at all ways to part them, the proof says so, or there is none.
     let (_, placed) = plan(7.0, 13.0, 1);
     assert_eq!((placed.status, placed.max_load), (Status::Optimal, Some(10.0)));
-    assert_eq!(placed.among, Some("with leaves that take no time beside a neighbour"));
+    assert_eq!(placed.among, Some("with leaves of no cost next to a neighbour"));
     let (_, placed) = plan(7.0, 15.0, 1);
     assert_eq!((placed.status, placed.max_load, placed.among), (Status::Optimal, Some(8.0), None));
     let (_, placed) = plan(1.0, 13.0, 1);

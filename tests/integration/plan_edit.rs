@@ -96,7 +96,7 @@ impl Case {
             Violation::DeviceList { problem, .. } => {
                 problem.contains("does not exist")
                     || problem.contains("is a CPU")
-                    || problem.contains("no accelerator")
+                    || problem.contains("is not an accelerator")
                     || problem.contains("do not divide")
             }
             _ => false,
@@ -287,7 +287,7 @@ fn what_means_nothing_for_a_kind_of_plan_is_refused_in_a_sentence() {
         }
         if case.workload.operators().is_some() {
             assert!(edit(&Edit::Split { stage: 0, at: NodeIndex::new(3) }).unwrap_err().contains("share all devices"));
-            assert!(edit(&Edit::Merge { stage: 0 }).unwrap_err().contains("one stage only"));
+            assert!(edit(&Edit::Merge { stage: 0 }).unwrap_err().contains("only one stage"));
         }
         assert!(edit(&Edit::Merge { stage: 99 }).unwrap_err().contains("no stage 100"));
         assert!(edit(&Edit::Move { nodes: NodeIndex::list([100_000]), to: 0 }).is_err());

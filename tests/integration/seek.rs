@@ -141,7 +141,7 @@ fn where_the_answer_is_not_monotone_every_value_below_it_was_asked() {
         let sought = ask(planner, &problem, &question);
         let answer = sought.answer.unwrap();
         let SeekMethod::Sweep(why) = &sought.method else { panic!("{goal} was halved") };
-        assert!(why.contains("up and down"), "{why}");
+        assert!(why.contains("rise and fall"), "{why}");
         assert_eq!(sought.certainty, SeekCertainty::EveryValueTested);
         let below: Vec<f64> = sought.curve.iter().map(|step| step.value).filter(|&value| value < answer).collect();
         assert_eq!(below, (1..answer as u32).map(f64::from).collect::<Vec<_>>());

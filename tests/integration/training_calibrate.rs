@@ -173,9 +173,9 @@ fn tables_are_refused_with_line_and_column() {
     let model = published::find("llama-3.1-8b").unwrap();
     let refusal = |text: &str| calibrate::read(text, "r.csv", &model, &Request::default()).unwrap_err().to_string();
     for (text, sentence) in [
-        ("tp,pp\n1,2\n", "r.csv: has no column measured_s, and is no log of Megatron-LM or torchtitan"),
+        ("tp,pp\n1,2\n", "r.csv: has no column measured_s, and is not a log of Megatron-LM or torchtitan"),
         ("tp,measured_s\n", "r.csv: holds no runs"),
-        ("tp,tp,measured_s\n", "r.csv:1: names column tp twice"),
+        ("tp,tp,measured_s\n", "r.csv:1: has column tp twice"),
         ("tp,measured_s\n1,-1\n", "r.csv:2: measured_s is `-1`, must be a number of seconds above 0"),
         ("tp,measured_s\n1,1\n", "r.csv:2: no global batch is given"),
         ("tp,global_batch,measured_s\n1,8,\n", "r.csv:2: measured_s is empty"),
@@ -196,5 +196,5 @@ fn tables_are_refused_with_line_and_column() {
     let settings = &runs[0].resolved.run.settings;
     assert!(!settings.dp_overlap && settings.text("attention") == "flash2");
     let other = refusal("model,global_batch,measured_s\nqwen3-8b,8,1\n");
-    assert_eq!(other, "r.csv:2: model is `qwen3-8b`, must be llama-3.1-8b, whose runs these are");
+    assert_eq!(other, "r.csv:2: model is `qwen3-8b`, must be the model of these runs, llama-3.1-8b");
 }

@@ -251,7 +251,7 @@ fn devices_that_divide_badly_are_left_idle_where_fewer_are_faster() {
     let [odd, round, more] = [63, 32, 64].map(|devices| planned(&problem(&workload, devices, 128, None)));
     let plan = odd.plan.as_ref().unwrap();
     assert!(plan.devices_used() < 63, "{} devices", plan.devices_used());
-    let told = format!("{} of 63 devices are used: no configuration", plan.devices_used());
+    let told = format!("{} of 63 devices are used: no searched layout", plan.devices_used());
     assert!(odd.notes.iter().any(|note| note.starts_with(&told)), "{:?}", odd.notes);
     let [odd, round, more] = [odd, round, more].map(|outcome| outcome.objective.unwrap());
     assert!(more < odd && odd <= round, "64: {more}, 63: {odd}, 32: {round}");

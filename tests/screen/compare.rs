@@ -56,7 +56,7 @@ fn the_plan_that_is_shown_stands_on_the_table_unasked() {
     assert!(line(&text, "all simulated").contains("all simulated as 1F1B, "), "{text}");
     let row = line(&text, "Piper ◂");
     assert!(row.contains("26.00 ms") && row.contains("proven"), "{row}");
-    assert!(line(&text, "asks every planner").contains("10 s each"), "{text}");
+    assert!(line(&text, "runs every planner").contains("10 s each"), "{text}");
     assert!(line(&text, "cannot plan this workload").contains("planners"), "{text}");
 }
 
@@ -102,7 +102,7 @@ fn every_planner_that_can_has_the_figures_of_the_command_line() {
     let first = text.lines().nth(position(&text, "samp/s") + 1).unwrap();
     assert!(first.contains('★'), "{text}");
     screen.keys("a");
-    assert!(screen.text().contains("every planner that can has planned"));
+    assert!(screen.text().contains("all suitable planners have planned"));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn pins_keep_their_limits_and_figures_over_every_change() {
         }
         press(&mut screen, KeyCode::Down);
     }
-    assert!(screen.text().contains("would not keep the limits at the left"), "{}", screen.text());
+    assert!(screen.text().contains("not valid under the limits at the left"), "{}", screen.text());
     screen.keys("n");
     for _ in 0..60 {
         press(&mut screen, KeyCode::Backspace);
@@ -326,7 +326,7 @@ fn two_marked_plans_stand_side_by_side() {
     screen.keys(" ");
     assert!(line(&screen.text(), "  B ").contains("Joint"), "{}", screen.text());
     press(&mut screen, KeyCode::Esc);
-    assert!(screen.text().contains("asks every planner"));
+    assert!(screen.text().contains("runs every planner"));
 }
 
 #[test]
@@ -354,7 +354,8 @@ fn objectives_of_their_own_stand_in_groups_of_their_own() {
     press(&mut screen, KeyCode::F(1));
     screen.keys("5a");
     let text = screen.text();
-    let (load, latency) = (position(&text, "max load, ms"), position(&text, "latency, ms; one sample alone"));
+    let (load, latency) =
+        (position(&text, "objective: max load"), position(&text, "time of a single sample; objective: latency"));
     let (busiest, alone) = (position(&text, "Placement: DP ◂"), position(&text, "Latency: max-load DP"));
     assert!(load < busiest && busiest < latency && latency < alone, "{text}");
     // A sample alone is not measured against batches.

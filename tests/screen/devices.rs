@@ -65,7 +65,7 @@ fn operators_tell_their_costliest_tensors_and_idle_devices() {
         operators.planner = "pase".into();
         operators.overrides = GivenLimits::default().with(LimitKind::Devices, 32);
         let text = devices(operators, width, height).text();
-        line(&text, "tensors that cost most to hand over");
+        line(&text, "most expensive tensor transfers");
         let first = line(&text, " → ");
         assert!(first.contains('%'), "{first}");
         assert!(text.contains("idle"), "{text}");

@@ -35,7 +35,7 @@ fn a_moved_boundary_is_measured_compared_and_undone() {
     let text = screen.text();
     let edited = line(&text, "edited: ");
     assert!(edited.contains("ms/sample") && edited.contains("er than Piper's"), "{text}");
-    assert!(text.contains("goes from stage 1 to stage 2"), "{text}");
+    assert!(text.contains("moved from stage 1 to stage 2"), "{text}");
     assert!(header(&mut screen).contains("Edited plan"), "{text}");
     assert!(text.contains("edited by hand: u undo"), "{text}");
     screen.keys("u");
@@ -78,8 +78,8 @@ fn degrees_modes_merging_and_splitting_have_keys() {
         ("D", "replica"),
         ("u", "stage"),
         ("T", "tensor degree"),
-        ("s", "is split at"),
-        ("M", "are one"),
+        ("s", "split at"),
+        ("M", "merged"),
         ("r", "activation recomp"),
     ] {
         screen.keys(keys);
@@ -128,7 +128,7 @@ fn a_changed_limit_keeps_the_edited_plan_and_another_planner_does_not() {
     let text = screen.text();
     assert!(text.contains("edited: ") && !text.contains("✗ stage 1 needs"), "{text}");
     assert!(text.contains("memory, limit 40 GiB") && text.contains("er than Piper's"), "{text}");
-    assert!(text.contains("measured under the new limits"), "{text}");
+    assert!(text.contains("scored under the new limits"), "{text}");
     screen.focus(Focus::Panel);
     // Joint, Piper, Equal partition.
     press(&mut screen, KeyCode::Home);
@@ -136,7 +136,7 @@ fn a_changed_limit_keeps_the_edited_plan_and_another_planner_does_not() {
     press(&mut screen, KeyCode::Down);
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
-    assert!(!text.contains("edited: ") && text.contains("u on Stages brings it back"), "{text}");
+    assert!(!text.contains("edited: ") && text.contains("u on Stages restores it"), "{text}");
     screen.focus(Focus::View);
     screen.keys("u");
     let text = screen.text();
@@ -163,7 +163,7 @@ fn an_edited_plan_is_exported_and_checked_like_any_other() {
     let text = screen.clipboard.take().expect("a plan was copied");
     let loaded = family::read::read(&workload, &text, "plan.json").expect("it can be read");
     assert!(!check(&workload, &limits, &loaded.plan).is_valid());
-    assert!(text.contains("does not keep the limits: stage 1 needs"), "{text}");
+    assert!(text.contains("breaks a limit: stage 1 needs"), "{text}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn keys_of_edits_say_why_when_there_is_nothing_to_edit() {
     assert!(screen.text().contains("this is the planner's plan"));
     press(&mut screen, KeyCode::End);
     screen.keys("M");
-    assert!(screen.text().contains("none behind it"));
+    assert!(screen.text().contains("no next stage"));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn an_edited_plan_is_not_told_what_would_help_the_planners() {
     let title = line(&text, "What would help");
     assert!(title.contains("the planner's plan, not this one") && !title.contains("w choose"), "{text}");
     screen.keys("w");
-    assert!(screen.text().contains("only a planner's plan is asked"), "{}", screen.text());
+    assert!(screen.text().contains("`what would help` needs a planner's plan"), "{}", screen.text());
     // Under other limits the old answers are of no plan that could be shown.
     screen.key(KeyCode::Char('l'), KeyModifiers::NONE);
     screen.focus(Focus::Panel);
@@ -218,8 +218,8 @@ fn messages_of_edits_name_nodes_by_id_and_name() {
     let mut screen = builtin();
     screen.keys("[");
     let text = screen.text();
-    let told = line(&text, "goes from stage 1 to stage 2");
-    assert!(told.contains("#6 ParallelTransformerLayer goes"), "{told}");
+    let told = line(&text, "moved from stage 1 to stage 2");
+    assert!(told.contains("#6 ParallelTransformerLayer moved"), "{told}");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn ask_answers_and_enter_takes_the_answer() {
     let mut screen = screen(piper(Arc::new(workload::builtin())));
     screen.keys("g");
     let text = screen.text();
-    for part in ["devices", "time per sample at most", "20.06ms", "Enter asks"] {
+    for part in ["devices", "time per sample at most", "20.06ms", "Enter starts"] {
         assert!(text.contains(part), "`{part}` is missing in\n{text}");
     }
     for _ in 0.."20.06ms".len() {
@@ -175,7 +175,7 @@ fn two_limits_make_a_map_and_a_typed_range_is_swept() {
     screen.keys("y");
     let text = screen.text();
     assert!(text.contains("time per sample by devices and memory"), "{text}");
-    assert!(text.contains("◆ reaches what is planned now: at most 20.06 ms/sample"), "{text}");
+    assert!(text.contains("◆ as good as the current plan: at most 20.06 ms/sample"), "{text}");
     assert!(text.matches('◆').count() > 2, "{text}");
     // Enter sets both limits.
     press(&mut screen, KeyCode::Left);

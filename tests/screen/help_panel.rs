@@ -34,7 +34,7 @@ fn a_plan_that_rests_is_asked_about() {
     assert!(!screen.text().contains("2x bandwidth"), "it has not rested long enough");
     screen.wait(Duration::from_millis(100));
     let text = screen.text();
-    assert!(line(&text, "binding limits, planned without each:").contains("devices 1.91x faster"), "{text}");
+    assert!(line(&text, "binding limits, each found by a plan without it:").contains("devices 1.91x faster"), "{text}");
     // What it tells of the batch is what the simulator makes of it once it is taken.
     let told = line(&text, "+8 devices").split("+8 devices").nth(1).unwrap().trim().to_string();
     assert!(told.contains("x faster"), "{text}");

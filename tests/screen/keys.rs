@@ -48,7 +48,7 @@ fn the_first_screen_tells_what_the_plan_is_worth_and_what_limits_it() {
     }
     line(&text, "limited by stage");
     line(&text, "37.79 s/iteration   within 0.8% of optimal   8 stages on 64 of 64 devices");
-    line(&text, "simulated as 1F1B: 50.81 samples/s (fill and drain ");
+    line(&text, "simulated as 1F1B: 50.81 samples/s, idle 13.2% (imbalance ");
     for label in ["devices", "memory", "microbatches", "bandwidth"] {
         line(&text, label);
     }
@@ -61,7 +61,7 @@ fn a_planner_that_knows_no_schedule_is_told_with_what_the_simulator_makes_of_its
     assert!(header.contains("✓ optimal") && header.contains("21.90 ms/sample (objective 20.06 ms)"), "{header}");
     assert!(line(&text, "21.90 ms/sample simulated").contains("optimal in Piper's model"), "{text}");
     assert!(text.contains("8 stages on 63 of 64 devices"), "{text}");
-    assert!(line(&text, "simulated as 1F1B: 9.2% more").contains("(uneven replicas "), "{text}");
+    assert!(text.contains("simulated as 1F1B: 9.2% more, idle 19.3%"), "{text}");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn stopping_keeps_the_best() {
     press(&mut screen, KeyCode::Esc);
     screen.release();
     let text = screen.text();
-    assert!(text.contains("stopped before there was a plan"), "{text}");
+    assert!(text.contains("stopped before a plan was found"), "{text}");
     line(&text, "samples/s");
 }
 
@@ -244,15 +244,15 @@ fn the_timeline_zooms_pans_and_tells_what_is_under_the_cursor() {
     screen.keys("N");
     assert!(line(&screen.text(), "cursor").contains("microbatch 0 on"));
     screen.keys("0");
-    assert!(!screen.text().contains("seen:"));
+    assert!(!screen.text().contains("shown:"));
     screen.keys("+++");
-    assert!(line(&screen.text(), "seen:").contains("12.5%"));
+    assert!(line(&screen.text(), "shown:").contains("12.5%"));
     screen.key(KeyCode::Right, KeyModifiers::SHIFT);
     let moved = line(&screen.text(), "cursor");
     press(&mut screen, KeyCode::Right);
     assert_ne!(line(&screen.text(), "cursor"), moved);
     screen.keys("---");
-    assert!(!screen.text().contains("seen:"));
+    assert!(!screen.text().contains("shown:"));
     screen.keys("s");
     assert!(line(&screen.text(), "per iteration").contains("GPipe"));
 }
@@ -295,7 +295,7 @@ fn help_and_palette_know_every_action() {
     press(&mut screen, KeyCode::Enter);
     assert_eq!(screen.view(), View::Timeline);
     screen.keys(":xyzzy");
-    assert!(screen.text().contains("nothing is called that"));
+    assert!(screen.text().contains("no such name"));
     press(&mut screen, KeyCode::Esc);
     screen.keys(":quit");
     press(&mut screen, KeyCode::Enter);
@@ -401,7 +401,7 @@ fn an_export_asks_before_it_overwrites() {
     assert!(first.contains("plantui.plan/1") && first.contains("simulation"));
     fs::write(&path, "mine").unwrap();
     type_path(&mut screen);
-    assert!(screen.text().contains("Enter writes over it"), "{}", screen.text());
+    assert!(screen.text().contains("Enter replaces it"), "{}", screen.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     press(&mut screen, KeyCode::Enter);
     assert_eq!(fs::read_to_string(&path).unwrap(), first);
@@ -442,7 +442,7 @@ fn another_workload_is_opened_and_a_bad_one_is_refused_in_place() {
     press(&mut screen, KeyCode::Enter);
     let text = screen.text();
     assert!(text.contains("loaded bert32-layers; kept devices 4; the file states nothing; "), "{text}");
-    assert!(text.contains("memory is taken as 16 GB") || text.contains("batch is taken as 128"), "{text}");
+    assert!(text.contains("memory is taken as 16 GB") || text.contains("batch is assumed to be 128"), "{text}");
 }
 
 #[test]

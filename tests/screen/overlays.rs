@@ -58,7 +58,7 @@ fn an_export_chosen_in_the_palette_opens_on_its_format() {
 
 #[test]
 fn the_palette_begins_with_what_is_done_in_the_view() {
-    for (view, first) in [(View::Stages, "Boundary back"), (View::Timeline, "Cursor left"), (View::Compare, "Ask all")]
+    for (view, first) in [(View::Stages, "Boundary back"), (View::Timeline, "Cursor left"), (View::Compare, "Run all")]
     {
         let mut screen = sized(120, 36);
         screen.act(Action::Show(view));
@@ -105,7 +105,7 @@ fn nothing_in_the_help_is_cut_and_no_two_columns_touch() {
     // In the palette what is cut is said in full below the list.
     screen.keys(":what would help");
     let text = screen.text();
-    assert!(text.contains("re-plans with one limit or option moved: ask, go there, or leave"), "{text}");
+    assert!(text.contains("re-plans with one limit or option changed: run them, go there, or leave"), "{text}");
 }
 
 #[test]

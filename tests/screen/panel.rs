@@ -46,7 +46,7 @@ fn a_number_is_stepped_and_typed_and_a_bad_one_changes_nothing() {
         screen.keys(bad);
         press(&mut screen, KeyCode::Enter);
         let text = screen.text();
-        assert!(text.contains("not taken") && text.contains("it takes a whole"), "{bad}: {text}");
+        assert!(text.contains("not taken") && text.contains("values: a whole"), "{bad}: {text}");
         press(&mut screen, KeyCode::Esc);
         assert!(line(&screen.text(), "restarts").contains("16 ◂ ▸"), "{bad}");
     }

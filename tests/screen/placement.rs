@@ -53,7 +53,7 @@ fn screen(planner: &str, width: u16, height: u16) -> Offscreen {
 fn the_first_look_tells_which_device_limits_and_how_good_the_plan_is() {
     for (width, height) in [(80, 24), (120, 36), (200, 60)] {
         let text = screen("placement-dp", width, height).text();
-        let first = line(&text, "optimal among contiguous splits in a row");
+        let first = line(&text, "optimal among contiguous splits in a chain");
         assert!(first.contains(" ms"), "{first}");
         let second = line(&text, "limited by ");
         for part in ["forward ", "backward ", "received ", "sent ", "%"] {
@@ -113,7 +113,7 @@ fn the_selected_device_is_told_in_figures() {
     screen.keys("3");
     let text = screen.text();
     assert!(text.contains("slowest ◂") && text.contains("░idle") && !text.contains("weights"), "{text}");
-    for part in ["receives from CPU 1", "sends to      CPU 1", "until the slowest is done", " of 1 GB"] {
+    for part in ["receives from CPU 1", "sends to      CPU 1", "of slack to the slowest", " of 1 GB"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     let before = line(&text, "sends to");
@@ -143,8 +143,8 @@ fn the_workload_view_tells_passes_classes_and_what_needs_a_cpu() {
     for part in ["▌", "backward", "14.00 ms", "28.00 ms", "977 KiB"] {
         assert!(row.contains(part), "{part} in {row}");
     }
-    assert!(text.contains("colour class 0: on one device with 1 more"), "{text}");
-    assert!(text.contains("2 times as long"), "{text}");
+    assert!(text.contains("colour class 0: on one device with 1 other node"), "{text}");
+    assert!(text.contains("(2x)"), "{text}");
     screen.keys("s");
     assert!(line(&screen.text(), "layer0 ").contains("1.500 ms"), "{}", screen.text());
 }
@@ -160,11 +160,11 @@ fn a_latency_plan_tells_what_everything_waits_for() {
     assert!(line(&text, "from input to result").contains(" ms"), "{text}");
     assert!(!line(&text, "from input to result").contains("samples/s"), "{text}");
     let second = line(&text, "limited by ");
-    assert!(second.contains("waited for ") && second.contains(" of "), "{second}");
+    assert!(second.contains("critical for") && second.contains(" of "), "{second}");
     screen.focus(Focus::View);
     screen.keys("3");
     let text = screen.text();
-    assert!(text.contains("limits ◂") && text.contains("everything waits "), "{text}");
+    assert!(text.contains("limits ◂") && text.contains("critical for"), "{text}");
     // The other objective is one key away, and so is the way back.
     screen.keys("O");
     assert!(screen.text().contains("objective: max load"), "{}", screen.text());

@@ -48,7 +48,7 @@ fn a_broken_file_leaves_the_plan_and_says_why() {
     let before = screen.text();
     std::fs::write(&file, &TINY[..TINY.len() / 2]).unwrap();
     let after = read_again(&mut screen);
-    assert!(after.contains("not read again, the old one stays") && after.contains("model.json"), "{after}");
+    assert!(after.contains("not read again, the loaded workload stays") && after.contains("model.json"), "{after}");
     let plan = |text: &str| text.lines().skip(1).take(33).map(str::to_string).collect::<Vec<_>>();
     assert_eq!(plan(&after), plan(&before));
     std::fs::write(&file, TINY).unwrap();
@@ -60,7 +60,7 @@ fn what_has_no_file_cannot_be_read_again() {
     let mut piped = (*tiny()).clone();
     piped.source = "-".into();
     let mut screen = screen(request(Arc::new(piped)));
-    assert!(read_again(&mut screen).contains("no file that could be read again"));
+    assert!(read_again(&mut screen).contains("not a file that could be read again"));
 }
 
 /// The table, all planners asked and the plan pinned.
@@ -101,7 +101,7 @@ fn edits_are_measured_anew_or_forgotten_with_their_nodes() {
     let before = line(&screen.text(), "edited: ");
     std::fs::write(&file, TINY.replace("\"timePerSample\": 0.0", "\"timePerSample\": 0.1")).unwrap();
     let after = read_again(&mut screen);
-    assert!(after.contains("the edited plan stays, measured anew"), "{after}");
+    assert!(after.contains("the edited plan stays, scored again"), "{after}");
     assert_ne!(line(&after, "edited: "), before);
     // One node less: what was edited has no place in it.
     let mut value: serde_json::Value = serde_json::from_str(TINY).unwrap();

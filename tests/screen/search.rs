@@ -156,7 +156,7 @@ fn the_best_plan_so_far_is_shown_in_all_views_while_the_search_goes_on() {
         for view in ["2", "3", "4"] {
             screen.keys(view);
             let text = screen.text();
-            assert!(text.contains("best so far: the search goes on"), "{text}");
+            assert!(text.contains("best plan so far; the search continues"), "{text}");
             // The timeline shows as many rows as there is room for.
             assert!(view == "4" || text.contains("● 3"), "{text}");
         }
@@ -164,7 +164,7 @@ fn the_best_plan_so_far_is_shown_in_all_views_while_the_search_goes_on() {
         press(&mut screen, KeyCode::Esc);
         screen.release();
         let text = screen.text();
-        assert!(!text.contains("best so far: the search goes on") && text.contains("■ stopped"), "{text}");
+        assert!(!text.contains("best plan so far; the search continues") && text.contains("■ stopped"), "{text}");
     }
 }
 
@@ -176,10 +176,10 @@ fn plans_so_far_come_at_a_pace_and_only_if_they_keep_the_rules() {
     let (one, value) = plan(false);
     search.improve(value * 3.0, &Plan { stages: vec![one.stages[0].clone(); 2], ..Plan::default() });
     screen.wait(Duration::from_millis(500));
-    assert!(!screen.text().contains("best so far: the search"), "a plan with every node twice is none");
+    assert!(!screen.text().contains("best plan so far; the search"), "a plan with every node twice is none");
     search.improve(value * 2.0, &one);
     screen.wait(Duration::from_millis(500));
-    assert!(screen.text().contains("best so far: the search") && screen.text().contains("limited by stage 1"));
+    assert!(screen.text().contains("best plan so far; the search") && screen.text().contains("limited by stage 1"));
     let (better, least) = plan(true);
     search.improve(least, &better);
     screen.wait(Duration::from_millis(100));

@@ -56,7 +56,7 @@ fn limits_schedule_and_view_come_back() {
     let mut again = screen(kept(folder.path(), "a.json"));
     let after = again.text();
     assert_eq!(again.view(), View::Timeline);
-    assert!(after.contains("as you left it last time; plantui --fresh begins anew"), "{after}");
+    assert!(after.contains("restored from the last session; plantui --fresh starts without it"), "{after}");
     assert!(before.contains("GPipe") && after.contains("GPipe"), "{after}");
     assert_eq!(devices(&after), "5");
     // Back to what the file says, not to what was restored.
@@ -94,7 +94,7 @@ fn a_broken_file_of_sessions_is_told_and_harms_nothing() {
     let text = shown.text();
     assert!(text.contains("≈ within") && text.contains("sessions.json"), "{text}");
     shown.keys("qq");
-    assert!(shown.unkept.is_some_and(|why| why.contains("remove it")));
+    assert!(shown.unkept.is_some_and(|why| why.contains("remove the file")));
     assert_eq!(std::fs::read_to_string(state.join("sessions.json")).unwrap(), "not ours");
 }
 
@@ -175,7 +175,7 @@ fn dials_of_a_model_come_back_and_flags_win() {
     assert!(first.quit && first.unkept.is_none());
 
     let mut again = screen(trained(folder.path()));
-    assert!(again.text().contains("as you left it last time"), "{}", again.text());
+    assert!(again.text().contains("restored from the last session"), "{}", again.text());
     for (label, left) in [("sequence", &longer), ("hardware", &hardware), ("memory", &memory)] {
         assert_eq!(row(&mut again, label), *left, "{label}");
     }

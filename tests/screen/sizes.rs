@@ -132,7 +132,7 @@ fn at_80_by_24_everything_important_is_there() {
         "Joint",
         "≈ within 0.8%",
         "s/iteration",
-        "bubble",
+        "idle",
         "stage 7 limits",
         "64 devices",
         "7 Workload",

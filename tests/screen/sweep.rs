@@ -112,7 +112,7 @@ fn a_change_at_the_left_makes_the_chart_old_until_it_is_asked_for_again() {
     press(&mut screen, KeyCode::Down);
     press(&mut screen, KeyCode::Right);
     let text = screen.text();
-    assert!(text.contains("of what was set before: r sweeps again"), "{text}");
+    assert!(text.contains("of earlier settings: r sweeps again"), "{text}");
     assert!(text.matches('●').count() >= 10, "what was found stays\n{text}");
     screen.keys("r");
     assert!(!screen.text().contains("sweeps again"), "{}", screen.text());
@@ -161,9 +161,9 @@ fn a_sweep_that_a_change_cut_short_goes_on_when_the_change_is_taken_back() {
     screen.focus(Focus::Panel);
     press(&mut screen, KeyCode::Down);
     press(&mut screen, KeyCode::Right);
-    assert!(screen.text().contains("of what was set before: r sweeps again"), "{}", screen.text());
+    assert!(screen.text().contains("of earlier settings: r sweeps again"), "{}", screen.text());
     screen.finish_studies();
-    assert!(screen.text().contains("of what was set before"), "what comes late is dropped\n{}", screen.text());
+    assert!(screen.text().contains("of earlier settings"), "what comes late is dropped\n{}", screen.text());
     press(&mut screen, KeyCode::Left);
     let text = screen.text();
     assert!(text.contains("17 points") && !text.contains("of 17 points"), "{text}");

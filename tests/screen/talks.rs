@@ -59,12 +59,12 @@ fn request_again(first: &ScreenRequest) -> ScreenRequest {
 }
 
 #[test]
-fn bubble_fullest_device_and_what_helps_are_there_at_every_size() {
+fn idle_time_fullest_device_and_what_helps_are_there_at_every_size() {
     for (width, height) in [(80, 24), (100, 30), (120, 36), (200, 60)] {
         let mut screen = overview(request(Arc::new(workload::builtin())), width, height);
         screen.wait(std::time::Duration::from_secs(2));
         let text = screen.text();
-        assert!(text.contains("bubble") && text.contains("fullest"), "{width} x {height}\n{text}");
+        assert!(text.contains("idle") && text.contains("fullest"), "{width} x {height}\n{text}");
         assert!(text.contains("stage 1") || text.contains("stage 2"), "whose device it is, {width} x {height}\n{text}");
         assert!(text.contains("limits"), "{width} x {height}\n{text}");
     }
@@ -91,7 +91,7 @@ fn a_stage_tells_transfers_of_both_passes() {
 fn operators_that_share_all_devices_are_no_stage() {
     let text = overview(native(&file("alexnet-operators.json")), 120, 36).text();
     assert!(text.contains("8 devices together") && !text.contains("Stage 1"), "{text}");
-    assert!(line(&text, "Transfers  ").contains("handing tensors over"), "{text}");
+    assert!(line(&text, "Transfers  ").contains("between operators"), "{text}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_sample_alone_is_not_told_against_batches() {
     screen.act(Action::CompareAll);
     screen.draw();
     let text = screen.text();
-    let groups: Vec<&str> = text.lines().filter(|line| line.contains("gap to the")).collect();
+    let groups: Vec<&str> = text.lines().filter(|line| line.contains("gap: to ")).collect();
     assert!(groups.len() >= 2, "{text}");
     for row in text.lines().filter(|line| line.contains("x slower")) {
         let times = row.split("x slower").next().and_then(|before| before.split_whitespace().last());

@@ -137,9 +137,9 @@ fn the_key_leads_there_from_anywhere_and_help_knows_it() {
     assert!(!screen.text().contains(" Simulator "), "where nothing is simulated nobody asks how");
     press(&mut screen, KeyCode::Tab);
     press(&mut screen, KeyCode::Down);
-    screen.keys("?how plans are simulated");
+    screen.keys("?settings of the simulator");
     let text = screen.text();
-    assert!(line(&text, "set at the left").contains(" P "), "{text}");
+    assert!(line(&text, "settings of the simulator, at").contains(" P "), "{text}");
 }
 
 #[test]
@@ -286,8 +286,8 @@ fn a_batch_too_long_for_its_settings_is_told_and_nothing_breaks() {
     });
     let text = screen.text();
     assert!(
-        view(&text).contains("nothing is simulated ✗ transfers that wait for links")
-            && view(&text).contains("microbatches at the most"),
+        view(&text).contains("nothing simulated ✗ with transfers that wait for links")
+            && view(&text).contains("at most"),
         "{text}"
     );
     screen.focus(Focus::View);

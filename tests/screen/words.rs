@@ -46,7 +46,7 @@ fn a_stage_says_how_much_of_its_communication_is_hidden() {
 #[test]
 fn compare_tells_promise_and_gap_in_words() {
     let text = opened(bert(), 120, 36, "5").text();
-    assert!(text.contains("as promised") && text.contains("its gap of 0.8%* is to the best among"), "{text}");
+    assert!(text.contains("as planned") && text.contains("its gap of 0.8%* is to the best among"), "{text}");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_map_over_two_limits_has_its_scale_and_its_signs_explained() {
     let mut screen = opened(bert(), 100, 36, "6");
     screen.keys("y");
     let text = screen.text();
-    assert!(text.contains("◆ reaches what is planned now") && text.contains("× no plan"), "{text}");
+    assert!(text.contains("◆ as good as the current plan") && text.contains("× no plan"), "{text}");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_key_plans_for_a_schedule_that_the_plan_cannot_run() {
 fn large_screens_tell_more_instead_of_nothing() {
     let operators = native(&file("alexnet-operators.json"));
     let text = opened(operators, 200, 60, "").text();
-    assert!(text.contains("what each takes of a step") && text.matches("dense3").count() >= 1, "{text}");
+    assert!(text.contains("share of an iteration") && text.matches("dense3").count() >= 1, "{text}");
     let text = opened(bert(), 200, 60, "7").text();
     assert!(text.contains("time of each, in order; hue: its stage in the plan"), "{text}");
     let text = opened(bert(), 200, 60, "5").text();

@@ -103,7 +103,7 @@ fn a_pasted_text_is_typed_and_never_taken_for_keys() {
     let paste = |text: &str| format!("\x1b[200~{text}\x1b[201~");
     // As keys it would quit, or change a limit.
     session.send(&paste(&"quit lll\n".repeat(2000)));
-    session.wait_for("the pasted text is left out");
+    session.wait_for("the pasted text is ignored");
     session.send("\r");
     session.send(&paste("\x0512\n"));
     session.send("\r");

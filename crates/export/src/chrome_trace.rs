@@ -62,7 +62,7 @@ pub fn write(
         "schedule": schedule.id(),
         "settings": settings,
         "iteration_s": timeline.iteration_s,
-        "bubble": timeline.bubble,
+        "bubble": timeline.idle,
         "assumptions": pipeline.notes,
     });
     write!(out, "{{\"displayTimeUnit\":\"ms\",\"otherData\":{about},\"traceEvents\":[")?;

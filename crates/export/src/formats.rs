@@ -97,7 +97,7 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
         PlanFormat {
             id: "plan-json",
             title: "plan JSON",
-            help: "everything about the plan; `plantui check` reads it",
+            help: "the whole plan; `plantui check` reads it",
             suffix: "plan.json",
             ..PLAIN
         },
@@ -140,7 +140,7 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
             id: "piper-result",
             aliases: &["piper"],
             title: "Piper result",
-            help: "stages as the published program writes them",
+            help: "stages in the format of the published program",
             suffix: "piper.json",
             families: &["pipelines", "layers", "placements"],
             writes: FormatWriter::Plan(|it| piper_result::to_json(it.workload, it.plan)),
@@ -149,7 +149,7 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
         PlanFormat {
             id: "pipedream",
             title: "PipeDream graph",
-            help: "the profile as it came, each line with its stage_id, for PipeDream's own tools",
+            help: "the profile with a stage_id on each line, for PipeDream's tools",
             suffix: "graph.txt",
             families: &["layers"],
             writes: FormatWriter::Plan(pipedream_graph::to_text),
@@ -158,7 +158,7 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
         PlanFormat {
             id: "rank-file",
             title: "rank file",
-            help: "which machine and device every rank runs on, for launchers; CSV",
+            help: "machine and device of every rank, for launchers; CSV",
             keywords: "mapping launch slurm torchrun CUDA_VISIBLE_DEVICES",
             suffix: "ranks.csv",
             families: &["pipelines", "layers", "placements"],
@@ -168,7 +168,7 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
         PlanFormat {
             id: "placement-split",
             title: "placement split",
-            help: "accelerators and CPUs as the published programs write them",
+            help: "accelerators and CPUs in the format of the published programs",
             suffix: "split.json",
             families: &["placements"],
             writes: FormatWriter::Plan(|it| split::to_json(it.workload, it.limits, it.plan)),
@@ -260,17 +260,17 @@ impl PlanFormat {
         let of = self.families.first().copied().unwrap_or("plans");
         let others = of_family(family::of(workload).id()).map(|format| format.id);
         let others: Vec<&str> = others.collect();
-        let repair = format!("its plans leave as {}", others.join(", "));
+        let repair = format!("its plans export as {}", others.join(", "));
         match of {
             "operators" => (
-                format!("is for operator graphs, and {name} is none"),
+                format!("is for operator graphs, and {name} is not one"),
                 "make one with `plantui generate transformer`".into(),
             ),
-            "placements" => (format!("holds a device placement's split, and {name} is no device placement"), repair),
+            "placements" => (format!("holds a device placement, and {name} is not one"), repair),
             _ if family::of(workload).nodes_are_operators() => {
-                (format!("takes a pipeline, and {name} is an operator graph"), repair)
+                (format!("needs a pipeline, and {name} is an operator graph"), repair)
             }
-            _ => (format!("takes a pipeline of layers, and {name} is none"), repair),
+            _ => (format!("needs a pipeline of layers, and {name} is not one"), repair),
         }
     }
 

@@ -47,7 +47,7 @@ fn fullest(stages: impl Iterator<Item = f64>, limits: &Limits) -> Option<(String
     let (stage, bytes) = stages.enumerate().reduce(|most, next| if next.1 > most.1 { next } else { most })?;
     let share = bytes / limit;
     let what = format!(
-        "stage {} takes {} of the {} on each of its devices ({})",
+        "stage {} needs {} of the {} on each of its devices ({})",
         stage + 1,
         units::bytes_beside(bytes, limit),
         units::bytes_exact(limit),
@@ -59,7 +59,7 @@ fn fullest(stages: impl Iterator<Item = f64>, limits: &Limits) -> Option<(String
 /// Warning, if there is a reason for one.
 fn warning_text(what: &str, share: f64, under: &str) -> Option<String> {
     if share > 1.0 {
-        return Some(format!("{what} under {under}: that does not fit; plan for this schedule, or take another"));
+        return Some(format!("{what} under {under}: that does not fit; plan for this schedule, or use another"));
     }
     (share > FULL).then(|| almost(what))
 }
@@ -82,7 +82,7 @@ mod tests {
         let limits = Limits { memory_bytes: Some(1000.0), ..Limits::NEUTRAL };
         assert_eq!(warning(&score(950.0), &limits), None);
         let told = warning(&score(951.0), &limits).unwrap();
-        assert!(told.starts_with("stage 2 takes 0.95 kB of the 1 kB") && told.contains("95.1%"), "{told}");
+        assert!(told.starts_with("stage 2 needs 0.95 kB of the 1 kB") && told.contains("95.1%"), "{told}");
         assert_eq!(warning(&score(1e9), &Limits::NEUTRAL), None);
     }
 }

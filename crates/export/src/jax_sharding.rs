@@ -83,8 +83,7 @@ pub fn to_python(workload: &Workload, plan: &Plan) -> String {
     let names: Vec<String> = (0..mesh.sizes.len()).map(|axis| format!("\"d{axis}\"")).collect();
     let comma = if names.len() == 1 { "," } else { "" };
     let mut text = format!(
-        "# Splits of {} over {} devices.\nfrom jax.sharding import PartitionSpec as P\n\n# jax.make_mesh(MESH_SHAPE, MESH_AXES)\n\
-         MESH_SHAPE = ({}{comma})\nMESH_AXES = ({}{comma})\n\n# By node: what it reads, trains and writes, axis by axis.\nSPECS = {{\n",
+        "# Splits of {} over {} devices.\nfrom jax.sharding import PartitionSpec as P\n\n# jax.make_mesh(MESH_SHAPE, MESH_AXES)\nMESH_SHAPE = ({}{comma})\nMESH_AXES = ({}{comma})\n\n# By node: inputs, weights and outputs, axis by axis.\nSPECS = {{\n",
         quoted(&workload.name),
         plan.devices_used(),
         sizes.join(", "),

@@ -153,7 +153,7 @@ pub fn simulation_part(pipeline: &Pipeline, schedule: Schedule, timeline: &Timel
         schedule: schedule.id().into(),
         iteration_s: timeline.iteration_s,
         samples_per_s: timeline.samples_per_s,
-        bubble: timeline.bubble,
+        idle: timeline.idle,
         peak_memory_bytes: timeline.peak_memory(),
     }
 }

@@ -87,7 +87,7 @@ pub(crate) fn to_svg(workload: &Workload, limits: &Limits, plan: &Plan, score: &
     let bottom = height - 16.0;
     let arrows = match pipeline.transfers.is_empty() {
         true => "",
-        false => "Arrows: what a microbatch sends forward; its gradients come back the same way. ",
+        false => "Arrows: activations of a microbatch; gradients return the same way. ",
     };
     let left = BOX.0;
     let _ = writeln!(svg, "<text x=\"{left}\" y=\"{bottom}\" font-size=\"11\" fill=\"#555555\">{arrows}</text>");

@@ -36,7 +36,8 @@ struct PointOutcome {
     devices_used: Option<u32>,
     iteration_s: Option<f64>,
     samples_per_s: Option<f64>,
-    bubble: Option<f64>,
+    #[serde(rename = "bubble")]
+    idle: Option<f64>,
     peak_memory_bytes: Option<f64>,
     seconds: Option<f64>,
     why: String,
@@ -97,7 +98,7 @@ impl PointOutcome {
             devices_used: answer.devices_used,
             iteration_s: simulated.map(|simulated| simulated.iteration_s),
             samples_per_s: simulated.map(|simulated| simulated.samples_per_s),
-            bubble: simulated.map(|simulated| simulated.bubble),
+            idle: simulated.map(|simulated| simulated.idle),
             peak_memory_bytes: simulated.map(|simulated| simulated.peak_memory_bytes),
             seconds: Some(answer.seconds),
             why: answer.why.clone(),
@@ -106,17 +107,17 @@ impl PointOutcome {
 
     fn answer(&self) -> PointResult {
         let objective = self.objective.clone().zip(self.unit.clone()).zip(self.value);
-        let simulated = self.iteration_s.zip(self.samples_per_s).zip(self.bubble).zip(self.peak_memory_bytes);
+        let simulated = self.iteration_s.zip(self.samples_per_s).zip(self.idle).zip(self.peak_memory_bytes);
         PointResult {
             status: self.status,
             objective: objective.map(|((name, unit), value)| PointObjective { name, unit, value }),
             bound: self.bound,
             stages: self.stages,
             devices_used: self.devices_used,
-            simulated: simulated.map(|(((iteration_s, samples_per_s), bubble), peak_memory_bytes)| PointSimulation {
+            simulated: simulated.map(|(((iteration_s, samples_per_s), idle), peak_memory_bytes)| PointSimulation {
                 iteration_s,
                 samples_per_s,
-                bubble,
+                idle,
                 peak_memory_bytes,
             }),
             seconds: self.seconds.unwrap_or_default(),
@@ -239,7 +240,7 @@ pub fn to_csv(sweep: &Sweep, run: &SweepContext, answers: &[Option<PointResult>]
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SweepTableError {
     /// The table has the columns of an older version.
-    #[error("line 1 lacks {lacks}: an older version wrote it, and what it rests on is not known")]
+    #[error("line 1 lacks {lacks}: an older version wrote it, without the facts it rests on")]
     Older {
         /// Missing columns.
         lacks: String,

@@ -149,8 +149,8 @@ pub fn read(
         let known = "Megatron-LM arguments, a torchtitan job, a DeepSpeed, Hugging Face or Galvatron configuration";
         return Err(LoadError::file(
             source,
-            format!("holds none of the names by which plantui knows {known}"),
-            "say whose it is with --from",
+            format!("holds none of the names that identify {known}"),
+            "name its format with --from",
         ));
     };
     let reader = FactReader { facts: &facts, source };
@@ -183,12 +183,20 @@ pub fn read(
         || facts.is_set("num_virtual_stages_per_pipeline_rank")
         || reader.parts_per_rank() > 1
     {
-        notes.push("the schedule interleaves virtual stages; the plan holds each rank's layers as one stage: simulate it with --schedule interleaved".into());
+        notes.push(
+            "the schedule interleaves virtual stages; the plan has each rank's layers as one stage: simulate \
+            it with --schedule interleaved"
+                .into(),
+        );
     }
     if number(&facts, &["zero_optimization.stage", "zero_stage"], source)?.is_some_and(|stage| stage >= 2)
         || flag(&["fsdp", "fsdp_config.fsdp_sharding_strategy"])
     {
-        notes.push("gradients or weights are sharded as well (ZeRO 2, 3 or FSDP): memory here counts the optimizer's state as shared alone".into());
+        notes.push(
+            "gradients or weights are sharded as well (ZeRO 2, 3 or FSDP): memory here shards only the \
+            optimizer's state"
+                .into(),
+        );
     }
     Ok(JobConfiguration {
         engine,

@@ -62,7 +62,7 @@ pub fn workload(
 ) -> Result<String, GenerateError> {
     let Some(model) = &configuration.model else {
         let repair = "give the model with --model, or a workload of it with --for";
-        let problem = format!("does not tell the model's sizes, as {} do", configuration.engine.with_sizes());
+        let problem = format!("does not state the model's sizes, unlike {}", configuration.engine.with_sizes());
         return Err(LoadError::file(source, problem, repair).into());
     };
     // Times of real training, if the hardware has training constants and the precision is 16 bits.

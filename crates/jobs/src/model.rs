@@ -37,7 +37,10 @@ pub(super) fn of_megatron(
     let vocabulary = match number("padded_vocab_size")?.or(number("vocab_size")?).or(told) {
         Some(rows) => rows,
         None => {
-            notes.push(format!("the vocabulary is not told: GPT-2's padded {GPT2_VOCABULARY} rows are taken; --vocab-size says otherwise"));
+            notes.push(format!(
+                "the vocabulary is not stated: GPT-2's padded {GPT2_VOCABULARY} rows are assumed; \
+                --vocab-size sets another"
+            ));
             GPT2_VOCABULARY
         }
     };

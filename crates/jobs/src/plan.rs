@@ -66,7 +66,7 @@ pub fn plan(configuration: &JobConfiguration, workload: &Workload, source: &str)
             let again = again && !layering.at_ends[node.index()];
             let Some(mode) = family.mode_at(node, configuration.tensor, again) else {
                 let problem = format!(
-                    "has tensor degree {}, which {} of {} does not offer",
+                    "has tensor degree {}, for which {} of {} has no mode",
                     configuration.tensor,
                     workload.nodes[node].label(),
                     workload.name
@@ -112,7 +112,8 @@ fn counts(configuration: &JobConfiguration, blocks: usize, source: &str) -> Resu
     let Some(told) = &configuration.layers else {
         if stages == 0 || !blocks.is_multiple_of(stages) {
             let problem = format!(
-                "has {stages} stages, which do not divide {blocks} layers, and does not say how they are shared out"
+                "has {stages} stages, which do not divide {blocks} layers, and does not state the layers of each \
+                stage"
             );
             return Err(LoadError::file(source, problem, "give the layout (--pipeline-model-parallel-layout)"));
         }
@@ -128,7 +129,7 @@ fn counts(configuration: &JobConfiguration, blocks: usize, source: &str) -> Resu
     }
     let sum = counts.iter().sum::<usize>();
     if sum != blocks {
-        let problem = format!("shares out {sum} layers, the workload has {blocks}");
+        let problem = format!("assigns {sum} layers, the workload has {blocks}");
         return Err(LoadError::file(source, problem, "give the workload of the same model"));
     }
     Ok(counts)

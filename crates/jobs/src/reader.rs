@@ -67,7 +67,7 @@ impl FactReader<'_> {
                 return Err(LoadError::at(
                     self.source,
                     name,
-                    format!("is {degree}: stages here divide neither the sequence nor experts"),
+                    format!("is {degree}: stages of this workload split neither the sequence nor experts"),
                     repair,
                 ));
             }
@@ -99,13 +99,13 @@ impl FactReader<'_> {
         match (world, shards) {
             (Some(world), _) if world.is_multiple_of(parts) => Ok(world / parts),
             (Some(world), _) => {
-                let problem = format!("runs on {world} devices, no multiple of the {parts} of one replica");
+                let problem = format!("runs on {world} devices, not a multiple of the {parts} of one replica");
                 Err(LoadError::file(self.source, problem, "give their number with --devices"))
             }
             (None, Some(shards)) => Ok(shards.saturating_mul(copies.unwrap_or(1))),
             (None, None) => {
                 notes.push(format!(
-                    "how many devices run it is not told: {parts}, one replica, are taken; --devices says otherwise"
+                    "the number of devices is not stated: {parts}, one replica, are assumed; --devices sets another"
                 ));
                 Ok(1)
             }
@@ -128,7 +128,7 @@ impl FactReader<'_> {
             (Some(micro), _, _) => micro,
             (None, Some(global), Some(chunks)) => (global / chunks.saturating_mul(data).max(1)).max(1),
             _ => {
-                notes.push("a microbatch of one sequence is taken: the file does not tell".into());
+                notes.push("the microbatch is not stated: one sequence is assumed".into());
                 1
             }
         };
@@ -137,8 +137,10 @@ impl FactReader<'_> {
             (Some(global), _, _) => {
                 let all = micro.saturating_mul(data);
                 if !global.is_multiple_of(all) {
-                    let problem =
-                        format!("has a batch of {global}, no multiple of {micro} sequences on each of {data} replicas");
+                    let problem = format!(
+                        "has a batch of {global}, not a multiple of {micro} sequences on each of {data} \
+                            replicas"
+                    );
                     return Err(LoadError::file(self.source, problem, "correct one of the three"));
                 }
                 global / micro
@@ -146,7 +148,7 @@ impl FactReader<'_> {
             (None, Some(local), _) => each((local / micro).max(1)),
             (None, None, Some(steps)) => each(steps),
             (None, None, None) => {
-                notes.push("one microbatch for each replica is taken: the file does not tell the batch".into());
+                notes.push("the batch is not stated: one microbatch per replica is assumed".into());
                 data
             }
         };

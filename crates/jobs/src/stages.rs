@@ -65,7 +65,7 @@ impl FactReader<'_> {
             }
             _ => refuse(
                 "decoder_first_pipeline_num_layers",
-                "and the last leave no equal number for the stages between".into(),
+                "and the last leave unequal numbers for the stages between".into(),
             ),
         }
     }
@@ -85,7 +85,7 @@ impl FactReader<'_> {
         match starts {
             Some(starts) if starts.is_sorted_by(|a, b| a < b) => Ok(Some((starts, ranks))),
             _ => {
-                let problem = "splits in front of modules that are no numbered layers in a row";
+                let problem = "splits in front of modules that are not consecutive numbered layers";
                 Err(LoadError::at(self.source, "split_spec", problem, "split in front of whole layers"))
             }
         }
@@ -134,8 +134,7 @@ impl FactReader<'_> {
             facts.any(&["recompute_granularity", "activation_checkpoint.mode"]).map(|(_, value)| value.to_string());
         let selective = facts.is_set("recompute_activations") || granularity.as_deref() == Some("selective");
         if selective || facts.is_set("megatron_lm_recompute_activations") {
-            notes
-                .push("selective recomputation is taken as none: with flash attention it frees next to nothing".into());
+            notes.push("selective recomputation counts as none: with flash attention it frees almost nothing".into());
             return Ok(RecomputedLayers::No);
         }
         let full = granularity.as_deref() == Some("full")

@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(given(&["stages=1"], None).unwrap(), "plans with exactly 1 stage");
         assert_eq!(
             given(&["stages=7", "recompute=never", "headroom=10"], Some("plans that engines run, 1F1B")).unwrap(),
-            "plans that engines run, 1F1B, without recomputation, with exactly 7 stages, with 10% of memory left free"
+            "plans that engines run, 1F1B, without recomputation, with exactly 7 stages, with 10% of memory kept free"
         );
     }
 }

@@ -138,7 +138,7 @@ impl Converted {
         // Every stage has at least one replica, and there are at most as many replicas as microbatches.
         let devices = limits.devices.min(microbatches);
         if devices == 0 {
-            return ended(refused("There is no accelerator, and stages run on nothing else.".into(), assumptions));
+            return ended(refused("There is no accelerator, and stages run on accelerators only.".into(), assumptions));
         }
         let asked = Problem {
             workload: Arc::new(workload),
@@ -148,7 +148,7 @@ impl Converted {
         // Values and plans of the converted workload are not published.
         let mut outcome = self.planner.plan(&asked, &search.quiet());
         let mut notes = assumptions;
-        notes.push("Nothing is proven: the planner saw the converted workload. The value is the original's.".into());
+        notes.push("No proof: the planner saw the converted workload. The value is that of the original.".into());
         outcome.notes = notes;
         (outcome.objective, outcome.lower_bound, outcome.proven_among) = (None, None, None);
         if let Some(infeasible) = &mut outcome.infeasible {
@@ -169,8 +169,7 @@ impl Converted {
             if pipeline && memory && stages > in_flight {
                 return Attempt::TooManyInFlight(stages);
             }
-            let explanation =
-                format!("The plan for the converted workload does not hold for the original: {violation}.");
+            let explanation = format!("The plan of the converted workload is not valid for the original: {violation}.");
             return ended(refused(explanation, outcome.notes));
         }
         search.improve(score.value, &plan);

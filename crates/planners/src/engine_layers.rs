@@ -55,9 +55,7 @@ pub(super) fn layers(runner: Runner, workload: &Workload, most: usize) -> Result
     }
     let layering = if runner.merges_ends() { layering.with_merged_ends() } else { layering };
     match layering.layers.len() {
-        count if count > most => {
-            Err(format!("plans for engines are made of at most {most} layers here, and there are {count}"))
-        }
+        count if count > most => Err(format!("plans for engines have at most {most} layers, and there are {count}")),
         _ => Ok(layering),
     }
 }
@@ -90,7 +88,7 @@ pub(super) fn recompute_at(
     }
     let at_end = |v: NodeIndex| layering.at_ends[v.index()];
     let (title, label) = (runner.title(), |v: NodeIndex| workload.nodes[v].label());
-    let asked = "that asks every node with a mode for it to recompute, and";
+    let asked = "it makes every node with such a mode recompute, and";
     if let Some(v) = NodeIndex::first(workload.nodes.len()).find(|&v| at_end(v) && can(v) && offers(v, false)) {
         return Err(format!("{asked} {title} recomputes repeated layers only, not `{}`", label(v)));
     }
@@ -139,7 +137,7 @@ pub(super) fn check_recompute(
         name: "recompute".into(),
         value: recompute.id().into(),
         why,
-        repair: "recompute=all-or-none: all repeated layers or none; auto: as many as pay".into(),
+        repair: "recompute=all-or-none for all repeated layers or none, recompute=auto for the best number".into(),
     })
 }
 
@@ -150,13 +148,13 @@ pub(super) fn unsuited(problem: &Problem, runner: Runner, why: String) -> Option
         name: "engine".into(),
         value: runner.id().into(),
         why,
-        repair: "plan without, and export the plan: what the engine cannot run of it is said there".into(),
+        repair: "plan without the option, and export the plan: the export lists what the engine cannot run".into(),
     }
 }
 
 /// Outcome for a caller that plans despite the error.
 pub(super) fn refused(workload: &Workload, why: &str) -> Outcome {
-    Outcome::refused(format!("{} cannot be planned so: {why}.", workload.name))
+    Outcome::refused(format!("{} cannot be planned for an engine: {why}.", workload.name))
 }
 
 /// True if a proof over these layers covers one of several orders of the nodes: nothing repeats, and the order is not

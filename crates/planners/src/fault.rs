@@ -14,14 +14,13 @@ use thiserror::Error;
 use super::Planner;
 
 /// Advice to the user after a [`Fault`].
-pub const REPORT: &str =
-    "it is no fault of your input: please report it with these words, the command and the workload";
+pub const REPORT: &str = "your input is not at fault: please report this message, the command and the workload";
 
 /// Error of a planner that no input justifies.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum Fault {
     /// The independent check finds another value for the plan.
-    #[error("planner {planner} claims {claimed} {unit}, its plan is worth {value} {unit}")]
+    #[error("planner {planner} claims {claimed} {unit}, but the check finds {value} {unit}")]
     Claim {
         /// Id of the planner.
         planner: &'static str,
@@ -33,7 +32,7 @@ pub enum Fault {
         unit: &'static str,
     },
     /// The plan is invalid.
-    #[error("planner {planner} claims that its plan keeps every rule, and it does not: {violation}")]
+    #[error("planner {planner} claims a valid plan, but the check finds: {violation}")]
     Rule {
         /// Id of the planner.
         planner: &'static str,
@@ -63,6 +62,5 @@ pub fn guarded<T>(planner: &(impl Planner + ?Sized), work: impl FnOnce() -> T) -
 /// Returns the message of a panic.
 pub fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().cloned();
-    text.or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string))
-        .unwrap_or_else(|| "no message was left".into())
+    text.or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_else(|| "no message".into())
 }

@@ -8,7 +8,7 @@ use plantui_core::source::LoadError;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OptionError {
     /// The planner has no such option.
-    #[error("planner {planner} has no option `{name}`; it takes {known}")]
+    #[error("planner {planner} has no option `{name}`; its options: {known}")]
     Unknown {
         /// Id of the planner.
         planner: String,
@@ -28,7 +28,7 @@ pub enum OptionError {
         instead: String,
     },
     /// The option does not take this value.
-    #[error("option {name} cannot be `{value}`; it takes {known}")]
+    #[error("option {name} cannot be `{value}`; values: {known}")]
     Value {
         /// Name of the option.
         name: String,
@@ -38,7 +38,7 @@ pub enum OptionError {
         known: String,
     },
     /// The option has no effect on this workload.
-    #[error("option {name} of planner {planner} means nothing for {workload}; leave it out")]
+    #[error("option {name} of planner {planner} does not apply to {workload}; leave it out")]
     Ignored {
         /// Id of the planner.
         planner: String,
@@ -75,6 +75,6 @@ pub enum OptionError {
     #[error(transparent)]
     File(#[from] LoadError),
     /// The setting is not of the form `name=value`.
-    #[error("`{0}` is no setting; write name=value, for example recompute=never")]
+    #[error("`{0}` is not a setting; write name=value, for example recompute=never")]
     Syntax(String),
 }

@@ -50,21 +50,21 @@ const MOST_STAGES: f64 = 1000.0;
 pub(super) const DATA_PARALLEL: OptionSpec = OptionSpec {
     name: "data_parallel",
     label: "data parallel",
-    help: "let a stage have several replicas",
+    help: "allow several replicas per stage",
     kind: OptionKind::Flag { default: true },
 };
 
 pub(super) const TENSOR_PARALLEL: OptionSpec = OptionSpec {
     name: "tensor_parallel",
     label: "tensor parallel",
-    help: "let a stage split its tensors over several devices",
+    help: "allow tensor parallelism",
     kind: OptionKind::Flag { default: true },
 };
 
 pub(super) const RECOMPUTE: OptionSpec = OptionSpec {
     name: "recompute",
     label: "recompute",
-    help: "when activations are recomputed in the backward pass to save memory",
+    help: "where activations are recomputed in the backward pass to save memory",
     kind: OptionKind::Choice {
         choices: &[
             ("auto", "node by node, where it pays"),
@@ -79,11 +79,11 @@ pub(super) const RECOMPUTE: OptionSpec = OptionSpec {
 pub(super) const ENGINE: OptionSpec = OptionSpec {
     name: "engine",
     label: "engine",
-    help: "whose rules a plan for an engine keeps; naming one asks for such a plan, `any` does not by itself",
+    help: "engine whose rules the plan keeps; `any` alone does not restrict the plan",
     kind: OptionKind::Choice {
         choices: &[
-            ("any", "those of all that take the workload (Megatron-LM and Galvatron take repeated layers only)"),
-            ("megatron", "Megatron-LM: as many recomputed layers on every stage"),
+            ("any", "all engines that run the workload (Megatron-LM and Galvatron run repeated layers only)"),
+            ("megatron", "Megatron-LM: the same number of recomputed layers on every stage"),
             ("deepspeed", "DeepSpeed: layers recompute one by one"),
             ("torch", "torch.distributed.pipelining: layers recompute one by one"),
             ("torchtitan", "torchtitan: all layers recompute or none"),
@@ -96,7 +96,7 @@ pub(super) const ENGINE: OptionSpec = OptionSpec {
 pub(super) const STAGES: OptionSpec = OptionSpec {
     name: "stages",
     label: "stages",
-    help: "exactly so many stages; any: as many as are best",
+    help: "number of stages; any: the best number",
     kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
 };
 
@@ -119,7 +119,7 @@ pub(super) const OF_RECOMPUTE: (&str, Bearing) = (
         let left = match recompute(options) {
             Recompute::Auto => return None,
             Recompute::Never => "without recomputation",
-            Recompute::Always => "with every node recomputed that can be",
+            Recompute::Always => "with every possible node recomputed",
             Recompute::AllOrNone if options.get(ENGINE.name).is_some_and(|own| own != ENGINE.default_value()) => {
                 "with all repeated layers of a stage recomputed or none"
             }

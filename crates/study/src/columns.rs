@@ -22,7 +22,7 @@ pub enum Column {
     /// Simulated samples per second.
     Throughput,
     /// Simulated idle share of device time.
-    Bubble,
+    Idle,
     /// Difference between the planner's own time per sample and the simulated one.
     Predicted,
     /// Gap between the objective and a proven bound.
@@ -39,7 +39,7 @@ impl Column {
         Column::Memory,
         Column::Devices,
         Column::Throughput,
-        Column::Bubble,
+        Column::Idle,
         Column::Predicted,
         Column::Gap,
         Column::Planning,
@@ -53,7 +53,7 @@ impl Column {
             Column::Memory => "peak memory",
             Column::Devices => "devices",
             Column::Throughput => "samples/s",
-            Column::Bubble => "bubble",
+            Column::Idle => "idle",
             Column::Predicted => "model error",
             Column::Gap => "gap",
             Column::Planning => "planned in",
@@ -71,7 +71,7 @@ impl Column {
             Column::Memory => units::bytes_beside(figure, entry.memory_limit_bytes),
             Column::Devices => format!("{figure}"),
             Column::Throughput => units::rate(figure),
-            Column::Bubble => units::percent(figure),
+            Column::Idle => units::percent(figure),
             Column::Predicted => format!("{:+.1}%", 100.0 * figure),
             Column::Gap => {
                 let gap = match figure {
@@ -102,7 +102,7 @@ impl Column {
             Column::Memory => simulated.map(|simulated| simulated.peak_memory_bytes),
             Column::Devices => entry.plan.as_ref().map(|plan| f64::from(plan.devices_used())),
             Column::Throughput => simulated.map(|simulated| simulated.samples_per_s),
-            Column::Bubble => simulated.map(|simulated| simulated.bubble),
+            Column::Idle => simulated.map(|simulated| simulated.idle),
             Column::Predicted => entry.prediction_error(),
             Column::Gap => entry.gap(),
             Column::Planning => entry.seconds,
@@ -138,13 +138,14 @@ pub fn group_title<'a>(entries: impl IntoIterator<Item = &'a ComparedPlan>) -> O
     let mut measures = entries.into_iter().filter_map(|entry| entry.score.as_ref()).map(|score| score.measure);
     let measure = measures.next()?;
     let name = like(measure).name().replace('_', " ");
-    let simulated = if matches!(measure, Measure::Latency { .. }) { "; one sample alone" } else { "" };
+    let simulated =
+        if matches!(measure, Measure::Latency { .. }) { "time of a single sample" } else { "iteration time" };
     let goal = measure.goal();
     let gap = match measures.find(|other| other.goal() != goal) {
-        None => format!("gap to the {goal}"),
-        Some(_) => "each gap to the best in its planner's own model".into(),
+        None => format!("to the {goal}"),
+        Some(_) => "to each planner's own lower bound".into(),
     };
-    Some(format!("{name}, {}{simulated}; {gap}", measure.unit()))
+    Some(format!("time: simulated {simulated}; objective: {name}; gap: {gap}"))
 }
 
 /// Sorts by a column, best first, within the groups of one objective. Groups keep the order of their first rows.

@@ -33,7 +33,7 @@ pub struct SimulatedFigures {
     /// Samples per second; microbatches if the workload does not state their size.
     pub samples_per_s: f64,
     /// Idle share of device time, 0 to 1.
-    pub bubble: f64,
+    pub idle: f64,
     /// Peak memory over all devices, bytes.
     pub peak_memory_bytes: f64,
     /// Assumptions of the simulator.
@@ -152,7 +152,7 @@ impl SimulatedFigures {
             schedule: pipeline.schedule(schedule),
             iteration_s: timeline.iteration_s,
             samples_per_s: timeline.samples_per_s,
-            bubble: timeline.bubble,
+            idle: timeline.idle,
             peak_memory_bytes: timeline.peak_memory(),
             notes: pipeline.notes.clone(),
         }

@@ -36,13 +36,15 @@ const DIFFERS: f64 = 1e-3;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Losses {
     /// Whole iteration.
-    pub batch_s: f64,
+    pub iteration_s: f64,
     /// Compute of one replica of the slowest stage.
     pub compute_s: f64,
     /// Transfers, and the waits for them.
     pub transfers_s: f64,
     /// All-reduces and optimizer steps.
     pub reduce_s: f64,
+    /// Optimizer step, a part of `reduce_s` in which devices are busy.
+    pub optimizer_s: f64,
     /// Warm-up and drain.
     pub fill_s: f64,
     /// Different numbers of replicas.
@@ -85,13 +87,15 @@ impl Losses {
         }
         let schedule = pipeline.schedule(setup.schedule);
         let runs = BatchRuns::new(&pipeline, schedule, stopped)?;
-        let batch_s = length_unless(&pipeline, schedule, stopped).filter(|&seconds| seconds > 0.0)?;
-        Losses::of_batch(&pipeline, schedule, batch_s, &runs)
+        let iteration_s = length_unless(&pipeline, schedule, stopped).filter(|&seconds| seconds > 0.0)?;
+        Losses::of_batch(&pipeline, schedule, iteration_s, &runs)
     }
 
-    fn of_batch(pipeline: &Pipeline, schedule: Schedule, batch_s: f64, runs: &BatchRuns<'_>) -> Option<Losses> {
+    fn of_batch(pipeline: &Pipeline, schedule: Schedule, iteration_s: f64, runs: &BatchRuns<'_>) -> Option<Losses> {
         let mut bare = without_transfers(pipeline);
         let connected_s = runs.batch_s(&bare)?;
+        let backward = schedule.has_backward();
+        let optimizer_s = if backward { pipeline.settings.optimizer_step_s.max(0.0) } else { 0.0 };
         bare.settings.optimizer_step_s = 0.0;
         bare.stages.iter_mut().for_each(|stage| stage.all_reduce_s = 0.0);
         let reduced_s = runs.batch_s(&bare)?;
@@ -102,10 +106,11 @@ impl Losses {
         };
         let compute_s = slowest_s(pipeline, schedule);
         Some(Losses {
-            batch_s,
+            iteration_s,
             compute_s,
-            transfers_s: batch_s - connected_s,
+            transfers_s: iteration_s - connected_s,
             reduce_s: connected_s - reduced_s,
+            optimizer_s,
             fill_s: reduced_s - steady_s,
             uneven_s: steady_s - even_s,
             schedule_s: even_s - compute_s,
@@ -116,10 +121,10 @@ impl Losses {
     pub fn parts(&self) -> [(&'static str, f64); 6] {
         [
             ("transfers", self.transfers_s),
-            ("fill and drain", self.fill_s),
+            ("warm-up and drain", self.fill_s),
             ("uneven replicas", self.uneven_s),
             ("all-reduce", self.reduce_s),
-            ("waits of the schedule", self.schedule_s),
+            ("waits in the schedule", self.schedule_s),
             ("compute of the slowest stage", self.compute_s),
         ]
     }
@@ -129,7 +134,7 @@ impl Losses {
     pub fn beyond(&self, other: &Losses) -> Vec<(&'static str, f64)> {
         let parts = self.parts().into_iter().zip(other.parts());
         let mut parts: Vec<(&'static str, f64)> = parts.map(|((name, own), (_, other))| (name, own - other)).collect();
-        parts.retain(|(_, seconds)| seconds.abs() >= DIFFERS * other.batch_s);
+        parts.retain(|(_, seconds)| seconds.abs() >= DIFFERS * other.iteration_s);
         parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
         parts
     }
@@ -137,10 +142,30 @@ impl Losses {
     /// Names and shares of the lost parts, 0 to 1, the largest first; negligible parts are omitted.
     pub fn shares(&self) -> Vec<(&'static str, f64)> {
         let [lost @ .., _] = self.parts();
-        let shares = lost.map(|(name, seconds)| (name, seconds / self.batch_s)).into_iter();
+        let shares = lost.map(|(name, seconds)| (name, seconds / self.iteration_s)).into_iter();
         let mut shares: Vec<(&'static str, f64)> = shares.filter(|(_, share)| *share >= SMALLEST_SHARE).collect();
         shares.sort_by(|a, b| b.1.total_cmp(&a.1));
         shares
+    }
+
+    /// Causes of idle time and their fractions of the iteration on the mean device, the largest first; negligible
+    /// parts are omitted. They add up to `idle`, the idle fraction of the same simulation. The slowest stage idles in
+    /// the bubble (warm-up and drain), transfers, all-reduces and waits; what the other stages idle beside that is
+    /// imbalance.
+    pub fn causes_of_idle(&self, idle: f64) -> Vec<(&'static str, f64)> {
+        let slowest_s = self.iteration_s - self.compute_s - self.optimizer_s;
+        let parts = [
+            ("bubble", self.fill_s / self.iteration_s),
+            ("imbalance", idle - slowest_s / self.iteration_s),
+            ("transfers", self.transfers_s / self.iteration_s),
+            ("all-reduce", (self.reduce_s - self.optimizer_s) / self.iteration_s),
+            ("uneven replicas", self.uneven_s / self.iteration_s),
+            ("waits in the schedule", self.schedule_s / self.iteration_s),
+        ];
+        let mut parts: Vec<(&'static str, f64)> =
+            parts.into_iter().filter(|(_, share)| *share >= SMALLEST_SHARE).collect();
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        parts
     }
 
     /// Shares in words: `uneven replicas 14.9%, transfers 1.6%`; empty without losses.
@@ -290,9 +315,9 @@ mod tests {
     fn every_second_of_a_batch_is_accounted_for() {
         for (replicas, transfer_s) in [(&[1, 1, 1][..], 0.0), (&[3, 2, 4, 1], 0.7), (&[2, 2], 0.1), (&[5], 0.0)] {
             let found = losses(&pipeline(replicas, transfer_s, 120));
-            let Losses { batch_s, compute_s, transfers_s, reduce_s, fill_s, uneven_s, schedule_s } = found;
+            let Losses { iteration_s, compute_s, transfers_s, reduce_s, fill_s, uneven_s, schedule_s, .. } = found;
             let sum = compute_s + transfers_s + reduce_s + fill_s + uneven_s + schedule_s;
-            assert!(near(sum, batch_s), "{found:?}");
+            assert!(near(sum, iteration_s), "{found:?}");
             assert!(
                 [transfers_s, reduce_s, fill_s, uneven_s, schedule_s].iter().all(|part| *part > -1e-6),
                 "{found:?}"
@@ -306,7 +331,7 @@ mod tests {
         // Three equal stages: warm-up and drain of two microbatches, nothing else.
         let fill = losses(&pipeline(&[1, 1, 1], 0.0, 10));
         assert!(near(fill.fill_s, 6.0) && near(fill.transfers_s, 0.0) && near(fill.uneven_s, 0.0), "{fill:?}");
-        assert_eq!(fill.summary(), "fill and drain 16.7%");
+        assert_eq!(fill.summary(), "warm-up and drain 16.7%");
         // A single stage loses only its all-reduce.
         let mut one = pipeline(&[2], 0.0, 10);
         one.stages[0].all_reduce_s = 5.0;

@@ -90,7 +90,7 @@ pub fn rival(
         planner: planner.info(),
         schedule: simulation.schedule,
         batch_s,
-        difference: batch_s / lost.batch_s - 1.0,
+        difference: batch_s / lost.iteration_s - 1.0,
         parts,
         stages: plan.stages.len(),
         devices: plan.devices_used(),

@@ -127,7 +127,7 @@ fn relays(pipeline: &Pipeline, schedule: Schedule, search: &Search) -> Option<St
     let (devices, one) = (devices.iter().sum::<u32>(), before.is_empty());
     let stages = if one { format!("stage {last}") } else { format!("stages {} and {last}", before.join(", ")) };
     let (computes, forwards) = if one { ("computes", "forwards") } else { ("compute", "forward") };
-    let told = format!("{stages} {computes} nothing and only {forwards} data, on {devices} of the devices");
+    let told = format!("{stages} {computes} nothing and only {forwards} data; {devices} of the devices do no work");
     if pipeline.settings.links == LinkModel::Shared {
         return Some(told);
     }
@@ -151,7 +151,7 @@ pub fn no_routes(search: &Search) -> String {
 fn not_simulated(search: &Search, what: &str, or: &str) -> String {
     let after = units::seconds(search.elapsed().as_secs_f64());
     if search.deadline_passed() {
-        format!("not simulated: {what} longer than the {after} left of the deadline; a longer --deadline{or} would do")
+        format!("not simulated: {what} longer than the {after} left of the deadline; use a longer --deadline{or}")
     } else {
         format!("not simulated: stopped after {after}")
     }
@@ -289,7 +289,7 @@ mod tests {
         let found = fault(Liar::Claims);
         let Fault::Claim { planner: "liar", claimed, value, unit: "s" } = found else { panic!("{found:?}") };
         assert!(value > 0.0 && claimed == value / 2.0);
-        assert_eq!(found.to_string(), format!("planner liar claims {claimed} s, its plan is worth {value} s"));
+        assert_eq!(found.to_string(), format!("planner liar claims {claimed} s, but the check finds {value} s"));
     }
 
     #[test]
@@ -352,7 +352,7 @@ mod tests {
         assert_ne!(units::seconds(private.timeline.iteration_s), shared_s);
         let [note] = private.pipeline.notes.as_slice() else { panic!("{:?}", private.pipeline.notes) };
         assert!(
-            note.starts_with("stage 2 computes nothing and only forwards data") && note.contains("on 2 of the devices"),
+            note.starts_with("stage 2 computes nothing and only forwards data") && note.contains("2 of the devices"),
             "{note}"
         );
         assert!(note.ends_with(&format!("an iteration takes {shared_s}")), "{note}");

@@ -27,17 +27,17 @@ pub fn why(first: NamedPlan<'_>, second: NamedPlan<'_>) -> Option<String> {
     if first.entry.runs_alone() != second.entry.runs_alone() {
         let (alone, batch) = if first.entry.runs_alone() { (first, second) } else { (second, first) };
         let (alone, batch) = (alone.name, batch.name);
-        return Some(format!("{alone} is timed with one sample alone, {batch} with a batch: the two do not compare."));
+        return Some(format!("{alone} is timed for a single sample, {batch} for a batch: the two cannot be compared."));
     }
     if (a / b - 1.0).abs() < ALIKE {
-        return Some(format!("{} and {} take the same time within half a percent.", first.name, second.name));
+        return Some(format!("{} and {} take the same time within 0.5%.", first.name, second.name));
     }
     let (fast, slow, times) = if a < b { (first, second, b / a) } else { (second, first, a / b) };
     let reasons: Vec<String> = [bubble, work, slowest, transfers, recomputation, memory]
         .iter()
         .filter_map(|reason| reason(fast, slow))
         .collect();
-    let told = if reasons.is_empty() { "none of the figures here tells why".into() } else { reasons.join(", ") };
+    let told = if reasons.is_empty() { "no figure here explains it".into() } else { reasons.join(", ") };
     let despite = despite(fast, slow).map_or_else(String::new, |despite| format!(", though {despite}"));
     Some(format!("{} is {times:.2}x faster than {}: {told}{despite}.", fast.name, slow.name))
 }
@@ -49,15 +49,15 @@ fn despite(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
         return None;
     }
     let more = match (stages(fast)?, stages(slow)?) {
-        (own, other) if own > other => format!("its {own} stages against {other} idle more, "),
+        (own, other) if own > other => format!("its {own} stages, against {other}, idle more, "),
         _ => String::new(),
     };
-    Some(format!("{more}bubble {} against {}", units::percent(own), units::percent(other)))
+    Some(format!("{more}idle {} against {}", units::percent(own), units::percent(other)))
 }
 
 /// Simulated idle share of a plan's device time.
 fn idle(plan: NamedPlan<'_>) -> Option<f64> {
-    plan.entry.simulated.as_ref().map(|simulated| simulated.bubble)
+    plan.entry.simulated.as_ref().map(|simulated| simulated.idle)
 }
 
 fn stages(plan: NamedPlan<'_>) -> Option<usize> {
@@ -73,7 +73,7 @@ fn bubble(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
     let fewer = stages(slow)?.checked_sub(stages(fast)?).filter(|fewer| *fewer > 0);
     let against = format!("bubble {} against {}", units::percent(own), units::percent(other));
     Some(match fewer {
-        Some(1) => format!("one stage less shortens warm-up and drain ({against})"),
+        Some(1) => format!("one stage fewer shortens warm-up and drain ({against})"),
         Some(fewer) => format!("{fewer} fewer stages shorten warm-up and drain ({against})"),
         None => against,
     })
@@ -157,10 +157,10 @@ mod tests {
         assert!(told.starts_with(&format!("P is {times:.2}x faster than E: ")) && told.ends_with('.'), "{told}");
         let slowest = |entry: &ComparedPlan| entry.score.as_ref().unwrap().slowest_s;
         assert_eq!(told.contains("slowest stage"), slowest(&piper) < slowest(&equal) * (1.0 - ALIKE), "{told}");
-        let bubble = |entry: &ComparedPlan| entry.simulated.as_ref().unwrap().bubble;
+        let bubble = |entry: &ComparedPlan| entry.simulated.as_ref().unwrap().idle;
         assert_eq!(told.contains(", though "), bubble(&piper) > bubble(&equal) + POINT, "{told}");
         let same = why(named("A", &piper), named("B", &piper)).unwrap();
-        assert_eq!(same, "A and B take the same time within half a percent.");
+        assert_eq!(same, "A and B take the same time within 0.5%.");
         assert_eq!(why(named("A", &piper), named("B", &ComparedPlan { simulated: None, ..equal.clone() })), None);
     }
 }

@@ -25,12 +25,13 @@ Examples:
   plantui estimate llama-3.1-8b --topology 2xdgx-h100 --parallel tp=2 --global-batch 64
   plantui estimate llama-3.1-8b --parallel pp=4 --global-batch 32 --layers 9,8,8,7
 
-Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, dp data parallel, mbs sequences of a microbatch. \
-Those not given are 1; dp follows from the devices.
-Hardware: v100, a100-40, a100-80, h100, h200, b200, gb200, b300, gb300 (`plantui hardware`). Stacks: megatron-2025, nemo-24, torchtitan, plain.
-Settings and what they may be: sequence_parallel, distributed_optimizer, fsdp, tp_overlap, dp_overlap, fused_cross_entropy, \
-vocab_parallel_loss, fused_elementwise (true, false), attention (flash, flash1, flash2, unfused), context_style (ring, \
-all-to-all), gradient_bytes (2, 4), reserve (a size).";
+Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, dp data parallel, mbs sequences in a \
+microbatch. Default 1; dp follows from the devices.
+Hardware: v100, a100-40, a100-80, h100, h200, b200, gb200, b300, gb300 (`plantui hardware`). Stacks: megatron-2025, \
+nemo-24, torchtitan, plain.
+Settings and their values: sequence_parallel, distributed_optimizer, fsdp, tp_overlap, dp_overlap, \
+fused_cross_entropy, vocab_parallel_loss, fused_elementwise (true, false), attention (flash, flash1, flash2, \
+unfused), context_style (ring, all-to-all), gradient_bytes (2, 4), reserve (a size).";
 
 /// Predict time, throughput and memory of a training run from the model and the hardware
 #[derive(Debug, Args)]
@@ -41,40 +42,41 @@ pub(crate) struct EstimateArgs {
     // Before the hardware: each field consumes its flag, and a topology is read with the hardware's links.
     #[command(flatten)]
     topology: TopologyArgs,
-    /// What it runs on [default: that of the topology, else h100]
+    /// Hardware preset [default: that of the topology, else h100]
     #[arg(long, value_name = "ID")]
     hardware: Option<String>,
-    /// How many of them [default: as many as the degrees take]
+    /// Number of devices [default: the product of the degrees]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     devices: Option<String>,
     /// Degrees of parallelism and the micro-batch, such as tp=4,pp=2,mbs=1
     #[arg(long, value_name = "NAME=N,..", allow_hyphen_values = true)]
     parallel: Option<String>,
-    /// Sequences of an iteration, over all devices, also --batch [default: 128]
+    /// Sequences in an iteration, over all devices; also --batch [default: 128]
     #[arg(long, value_name = "N", alias = "batch", allow_hyphen_values = true)]
     global_batch: Option<String>,
     /// Tokens in a sequence [default: the model's longest, at most 8192]
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true)]
     sequence_length: Option<String>,
-    /// Number format of products: bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
+    /// Number format of matrix products: bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
     #[arg(long, value_name = "FORMAT")]
     precision: Option<String>,
-    /// What the backward pass computes again: none, selective, full, or full:N for N layers of a virtual stage [default: none]
+    /// Recomputation in the backward pass: none, selective, full, or full:N for N layers of a virtual stage [default:
+    /// none]
     #[arg(long, value_name = "WHAT")]
     recompute: Option<String>,
     /// Schedule: 1f1b (interleaved where vp is above 1), zb-h1 or zb-v [default: 1f1b]
     #[arg(long, value_name = "ID")]
     schedule: Option<String>,
-    /// Profile of the training software, which gives the settings' defaults [default: megatron-2025]
+    /// Profile of the training software; it sets the defaults of --set [default: megatron-2025]
     #[arg(long, value_name = "ID")]
     stack: Option<String>,
     /// Layers of each stage (each virtual stage, in the model's order) in place of an even split
     #[arg(long, value_name = "N,..", allow_hyphen_values = true)]
     layers: Option<String>,
-    /// Sets one thing that the software does; may be repeated
+    /// Sets a setting of the software; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
-    /// Factors on the constants, fitted on runs of yours by `plantui calibrate`
+    /// Calibration file: factors that `plantui calibrate` fitted to your runs
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
     /// Prints one JSON document (schema plantui.estimate/1) in place of the table
@@ -109,7 +111,7 @@ impl EstimateArgs {
         let mut estimate = Estimate::of(&model, &resolved.run, &accelerator, resolved.devices, calibration.as_ref())
             .map_err(refused)?;
         if self.global_batch.is_none() {
-            estimate.assumptions.push(format!("the batch is taken as {USUAL_BATCH}: --global-batch says otherwise"));
+            estimate.assumptions.push(format!("global batch {USUAL_BATCH}; --global-batch sets it"));
         }
         estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring().summary));
         let told = report::EstimateReport { model: &model, resolved: &resolved, estimate: &estimate };
@@ -163,7 +165,7 @@ pub(super) fn request(flags: &[(&str, &Option<String>)], settings: &[String]) ->
         // Values with their own flags are not settings.
         if Request::NAMES.contains(&name) || Request::DEGREES.contains(&name) {
             let flag = if Request::DEGREES.contains(&name) { "parallel".into() } else { name.replace('_', "-") };
-            return Err(Failure::refused(format!("--set: {name} is no setting"), format!("give it by --{flag}")));
+            return Err(Failure::refused(format!("--set: {name} is no setting"), format!("give it with --{flag}")));
         }
         request.set(name, value).map_err(|problem| Failure::refused(format!("--set: {problem}"), ""))?;
     }

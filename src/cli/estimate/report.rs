@@ -37,7 +37,7 @@ impl EstimateReport<'_> {
             estimate.parts.iter().map(|(name, seconds)| ((*name).to_string(), json!(seconds))).collect();
         let trust = match estimate.trust.class() {
             Some(class) => json!(class),
-            None => json!("no published run is like this"),
+            None => json!("no published run is comparable"),
         };
         let document = json!({
             "schema": "plantui.estimate/1",
@@ -102,17 +102,20 @@ impl EstimateReport<'_> {
             ),
         );
         let imbalance: f64 = estimate.parts.iter().filter(|part| part.0 == "imbalance").map(|part| part.1).sum();
+        let imbalance = imbalance / estimate.iteration_s;
         line(
             &mut text,
             format_args!(
-                "{}/iteration   {:.0} tokens/s/device   {:.0} TFLOP/s/device   MFU {}   HFU {}   bubble {}, imbalance {}",
+                "{}/iteration   {:.0} tokens/s/device   {:.0} TFLOP/s/device   MFU {}   HFU {}   idle {} (bubble {}, \
+                imbalance {})",
                 units::seconds(estimate.iteration_s),
                 estimate.tokens_per_s_per_device,
                 estimate.model_flops_per_s_per_device / 1e12,
                 units::percent(estimate.mfu),
                 units::percent(estimate.hfu),
+                units::percent(estimate.bubble + imbalance),
                 units::percent(estimate.bubble),
-                units::percent(imbalance / estimate.iteration_s)
+                units::percent(imbalance)
             ),
         );
         let (whole, limit) = (estimate.memory_bytes + run.settings.reserve_bytes, estimate.limit_bytes);

@@ -44,12 +44,14 @@ pub(super) fn text(args: &GenerateArgs, hardware: &Hardware) -> Result<String, G
         ..GenerateArgs::of(&args.model)
     };
     if args.command_line() != only.command_line() {
-        let problem = "a profile of Galvatron's takes --layers, --sequence-length, --micro-batch, --tensor-bandwidth, \
-                       --hardware, --devices, --memory, --microbatches and --bandwidth; the rest was measured";
+        let problem = "a profile of Galvatron's takes --layers, --sequence-length, --micro-batch, \
+            --tensor-bandwidth, --hardware, --devices, --memory, --microbatches and --bandwidth; the profile has \
+            measured the rest";
         return Err(GenerateError::Setting { flag: "MODEL", problem: problem.into() });
     }
     let Some(layers) = args.network.layers else {
-        let problem = "a profile of Galvatron's does not tell how many layers there are; give --layers 32".into();
+        let problem =
+            "a profile of Galvatron's does not state the number of layers; give it, such as --layers 32".into();
         return Err(GenerateError::Setting { flag: "--layers", problem });
     };
     if layers > MOST_LAYERS {

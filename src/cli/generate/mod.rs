@@ -64,23 +64,24 @@ Examples:
   plantui generate computation_profiling_bf16_hidden4096_head32_seqlen2048.json --layers 32 > measured.json
 
 Models: bert-32, bert-96, gpt3-175b, llama-2-70b, llama-3-8b, llama-3-70b, llama-3-405b, mistral-7b, qwen2.5-72b, \
-tiny-branch (a made-up example of six nodes), branching-cnn (with --operators), or the path of a Hugging Face config.json (llama, mistral, qwen2, gpt2, \
-gpt_neox, bert); or the path of a computation_profiling_*.json of Galvatron's with its memory_profiling_*.json beside it.
+tiny-branch (an invented example of six nodes), branching-cnn (with --operators), or the path of a Hugging Face \
+config.json (llama, mistral, qwen2, gpt2, gpt_neox, bert); or the path of a computation_profiling_*.json of \
+Galvatron's with its memory_profiling_*.json beside it.
 
-alexnet, resnet101, inception3, rnnlm and transformer are operator graphs, which PaSE splits; they take a batch, sizes \
-and limits.
+alexnet, resnet101, inception3, rnnlm and transformer are operator graphs for PaSE; they take a batch, sizes and \
+limits.
 
-The BERT presets stand for Piper's published profile and take its settings unless told otherwise: `plantui plan bert-32` plans \
-the training of the same network, which is another run.")]
+The BERT presets reproduce Piper's published profile and its settings. `plantui plan bert-32` plans a training run \
+of the same network, with its optimizer, which is a different workload.")]
 pub struct GenerateArgs {
     /// Model preset, or path of a Hugging Face config.json; `-` for standard input
     pub model: String,
-    /// What to make of it [default: profile]
+    /// Kind of workload [default: profile]
     #[arg(long = "as", value_name = "WHAT")]
     pub form: Option<AsArg>,
-    /// Where times and memory come from: the model of real training as megatron-2025, nemo-24, torchtitan or plain run it, or
-    /// piper-2021 (the published profile's constants) [default: megatron-2025; piper-2021 for the BERT presets and
-    /// wherever one of its assumptions is given]
+    /// Source of times and memory: the model of real training for megatron-2025, nemo-24, torchtitan or plain, or
+    /// piper-2021 (the published profile's constants) [default: megatron-2025; piper-2021 for the BERT presets and with
+    /// any of its own options]
     #[arg(long, value_name = "ID")]
     pub stack: Option<String>,
     /// Hardware preset: a100-40, a100-80, h100, h200, b200, and more with --stack (see `plantui hardware`) [default: h100;
@@ -93,13 +94,14 @@ pub struct GenerateArgs {
     /// Sequences in a microbatch [default: 1; 2 for the BERT presets]
     #[arg(long, value_name = "SEQUENCES", allow_hyphen_values = true, value_parser = parse_count, help_heading = "Assumptions")]
     pub micro_batch: Option<u32>,
-    /// Tensor-parallel degrees to offer, with commas [default: of 1,2,4,8 those that divide the model]
+    /// Tensor-parallel degrees, separated by commas [default: those of 1,2,4,8 that divide the model]
     #[arg(long, value_name = "T,..", allow_hyphen_values = true, value_delimiter = ',', value_parser = parse_count, help_heading = "Assumptions")]
     pub tensor_degrees: Option<Vec<u32>>,
     /// Bytes of an activation element: scales transfers and activations, not the state (--state-bytes) [default: 2]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, help_heading = "Assumptions")]
     pub element_bytes: Option<u32>,
-    /// Share of the peak that training attains at degree 1 [default: the hardware's: 0.5 on A100, 0.45 later, 0.4 on V100]
+    /// Fraction of the peak that training reaches at degree 1 [default: the hardware's: 0.5 on A100, 0.45 later, 0.4 on
+    /// V100]
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true, help_heading = "Assumptions")]
     pub mfu: Option<f64>,
     /// Overhead of tensor parallelism: time is T1/t * (1 + K * (t - 1)) [default: 0.204, fitted on the published profile]
@@ -111,27 +113,27 @@ pub struct GenerateArgs {
         help_heading = "Assumptions"
     )]
     pub tensor_overhead: Option<f64>,
-    /// Overhead of tensor parallelism from all-reduces that attain this bandwidth instead (40GB/s fits the published profile)
+    /// Overhead of tensor parallelism from all-reduces at this bandwidth instead (40GB/s fits the published profile)
     #[arg(long, value_name = "BANDWIDTH", allow_hyphen_values = true, value_parser = units::parse_bandwidth, help_heading = "Assumptions")]
     pub tensor_bandwidth: Option<f64>,
     /// Bytes of state per parameter: 2 weights, 4 with gradients, 16 fp16 Adam, 18 Megatron bf16 Adam, distributed:REPLICAS
     /// [default: 18; 2 for the BERT presets]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, help_heading = "Assumptions")]
     pub state_bytes: Option<StateBytes>,
-    /// Activations of a layer per token and hidden unit, FIXED + SPLIT/t bytes whatever --element-bytes is [default, at 2
+    /// Activations of a layer per token and hidden unit, FIXED + SPLIT/t bytes for any --element-bytes [default, at 2
     /// bytes an element: 10,8+4f/h; 4.86,33.7 for the BERT presets]
     #[arg(long, value_name = "FIXED,SPLIT", allow_hyphen_values = true, help_heading = "Assumptions")]
     pub activation_bytes: Option<ActivationBytes>,
-    /// Keep attention scores for the backward pass (no flash attention)
+    /// Keeps attention scores for the backward pass (no flash attention)
     #[arg(long, help_heading = "Assumptions")]
     pub keep_attention_scores: bool,
-    /// Credit causal attention with half of its work (decoders)
+    /// Counts causal attention as half of its operations (decoders)
     #[arg(long, help_heading = "Assumptions")]
     pub causal_credit: bool,
-    /// Divide norms and dropouts along the sequence, so that all of a layer's activations are shared
+    /// Splits norms and dropouts along the sequence, and with them all activations of a layer
     #[arg(long, help_heading = "Assumptions")]
     pub sequence_parallel: bool,
-    /// How the activations that recomputation brings back are charged [default: every-layer]
+    /// Recomputed activations that count as live [default: every-layer]
     #[arg(long, value_name = "HOW", help_heading = "Assumptions")]
     pub working_set: Option<WorkingSetArg>,
     /// Devices, written into the file [default: 64]
@@ -152,10 +154,10 @@ pub struct GenerateArgs {
     /// Sizes of an operator graph.
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// Write to this file instead of standard output
+    /// Writes to this file in place of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Replace the output file if it is there
+    /// Lets --output replace a file
     #[arg(long, requires = "output")]
     pub force: bool,
     /// Operators in place of layers.
@@ -316,7 +318,7 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
         return training::run(args);
     }
     if args.global_batch.is_some() {
-        let problem = "is of --as training; a profile has --microbatches".into();
+        let problem = "belongs to --as training; a profile has --microbatches".into();
         return Err(GenerateError::Setting { flag: "--global-batch", problem });
     }
     if let Some(network) = PaseNetwork::find(&args.model) {
@@ -463,13 +465,13 @@ mod tests {
             ),
             (
                 "plantui generate bert-32 --causal-credit",
-                "--causal-credit: bert-32 attends to the whole sequence, so there is nothing to credit; leave it out",
+                "--causal-credit: bert-32 has no causal attention; leave the option out",
             ),
             ("plantui generate bert-32 --mfu -1", "--mfu: -1 is no share of the peak"),
             ("plantui generate bert-32 --mfu 50", "--mfu: 50 is no share of the peak"),
             (
                 "plantui generate bert-32 --memory 100MiB --working-set one-layer",
-                "--working-set: one layer brings back ",
+                "--working-set: recomputing one layer needs ",
             ),
             ("plantui generate branching-cnn", "MODEL: branching-cnn is made of operators: add --operators training"),
             (
@@ -480,11 +482,11 @@ mod tests {
                 "plantui generate branching-cnn --operators inference --width 6",
                 "--width: 6 is no multiple of 4 from 4 to 4096",
             ),
-            ("plantui generate bert-32 --operators inference --blocks 2", "--blocks: is of branching-cnn alone"),
+            ("plantui generate bert-32 --operators inference --blocks 2", "--blocks: belongs to branching-cnn alone"),
             ("plantui generate bert-32 --operators training --cpu-flops 0.5", "--cpu-flops: 0.5 is not from 1 to 1e30"),
             (
                 "plantui generate bert-32 --operators training --causal-credit",
-                "--causal-credit: bert-32 attends to the whole sequence",
+                "--causal-credit: bert-32 has no causal attention",
             ),
             ("plantui generate tiny-branch --devices 2", "MODEL: tiny-branch is a fixed example and takes no settings"),
         ] {

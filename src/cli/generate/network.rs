@@ -33,13 +33,13 @@ pub struct NetworkArgs {
     /// Classes [default: 1000; 1024 for alexnet]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count)]
     pub classes: Option<u32>,
-    /// Tokens there are [default: 50000; 100000 for rnnlm]
+    /// Size of the vocabulary [default: 50000; 100000 for rnnlm]
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_parser = parse_count)]
     pub vocabulary: Option<u32>,
     /// Features of a token [default: 512; 2048 for rnnlm]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count)]
     pub hidden: Option<u32>,
-    /// Layers; of encoder and decoder each [default: 6; 2 for rnnlm]
+    /// Layers, of encoder and decoder each [default: 6; 2 for rnnlm]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = parse_count)]
     pub layers: Option<u32>,
     /// Attention heads [default: 8]
@@ -81,7 +81,7 @@ impl NetworkArgs {
 pub(super) fn refuse(args: &GenerateArgs) -> Result<(), GenerateError> {
     let Some((flag, _)) = args.network.words().into_iter().next() else { return Ok(()) };
     let graphs = PaseNetwork::ALL.map(PaseNetwork::id).join(", ");
-    Err(GenerateError::Setting { flag, problem: format!("{} does not take it; it is for {graphs}", args.model) })
+    Err(GenerateError::Setting { flag, problem: format!("{} does not use it; it is for {graphs}", args.model) })
 }
 
 /// Text of the requested operator graph.
@@ -97,7 +97,7 @@ pub(super) fn text(network: PaseNetwork, args: &GenerateArgs) -> Result<String, 
         ..args.clone()
     };
     if let Some(flag) = rest.command_line().split_whitespace().nth(3) {
-        let problem = format!("{id} is an operator graph and does not take {flag}; leave it out");
+        let problem = format!("{id} is an operator graph and does not use {flag}; leave it out");
         return Err(GenerateError::Setting { flag: "MODEL", problem });
     }
     let sizes = sizes(network, args)?;
@@ -160,12 +160,12 @@ fn assumptions(network: PaseNetwork, sizes: &NetworkSizes) -> Vec<String> {
         format!("The network: {source}; operators as in PaSE's published program (Elango, IPDPS 2021)."),
         format!("A batch of {} samples; a training step is one forward and one backward pass over it.", sizes.batch),
         format!("A split leaves at least {} elements of a dimension, as published for this network.", network.cutoff()),
-        "A device does 10e12 operations and sends 16e9 bytes per second unless the command says otherwise.".into(),
-        "Biases are left out; images, tokens and positions come from outside and cost no transfer.".into(),
+        "Defaults: a device does 10e12 operations per second and sends 16e9 bytes per second.".into(),
+        "Biases are left out; images, tokens and positions are inputs and cost no transfer.".into(),
     ];
     match network {
         PaseNetwork::AlexNet | PaseNetwork::ResNet101 | PaseNetwork::Inception3 => {
-            sentences.push("Heights and widths of convolutions stay whole.".into());
+            sentences.push("Heights and widths of convolutions are not split.".into());
         }
         PaseNetwork::Rnnlm | PaseNetwork::Transformer => {
             sentences.push("An embedding costs what a dense product with one-hot tokens costs, as published.".into());

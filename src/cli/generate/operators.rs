@@ -25,7 +25,8 @@ pub enum PassArg {
 /// Flags of operator graphs.
 #[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct OperatorArgs {
-    /// Write the graph of operators for device placement, with this pass: times on accelerators and CPUs, sizes, transfers
+    /// Writes the graph of operators for device placement, for this pass: times on accelerators and CPUs, sizes,
+    /// transfers
     #[arg(
         long,
         value_name = "PASS",
@@ -37,10 +38,10 @@ pub struct OperatorArgs {
     /// CPUs beside the accelerators, written into the file [default: 1]
     #[arg(long, value_name = "L", allow_hyphen_values = true, value_parser = parse_cpus, requires = "operators", help_heading = "Operators")]
     pub cpus: Option<u32>,
-    /// FLOP/s that a CPU attains [default: 1e12]
+    /// FLOP/s of a CPU [default: 1e12]
     #[arg(long, value_name = "FLOPS", allow_hyphen_values = true, requires = "operators", help_heading = "Operators")]
     pub cpu_flops: Option<f64>,
-    /// Bandwidth that a CPU attains to its memory [default: 100GB/s]
+    /// Memory bandwidth of a CPU [default: 100GB/s]
     #[arg(long, value_name = "BANDWIDTH", allow_hyphen_values = true, value_parser = units::parse_bandwidth, requires = "operators", help_heading = "Operators")]
     pub cpu_memory_bandwidth: Option<f64>,
     /// Bandwidth between an accelerator and its host [default: 16GB/s, half of PCIe 4.0 x16]
@@ -103,7 +104,7 @@ fn network(args: &GenerateArgs) -> Result<OperatorNetwork, GenerateError> {
     }
     for (flag, value) in [("--image-size", given.image_size), ("--width", given.width), ("--blocks", given.blocks)] {
         if value.is_some() {
-            return refuse(flag, "is of branching-cnn alone; leave it out");
+            return refuse(flag, "belongs to branching-cnn alone; leave it out");
         }
     }
     model(&args.model).map(OperatorNetwork::Transformer)

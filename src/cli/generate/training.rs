@@ -43,7 +43,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     if args.command_line() != only.command_line() {
         let problem =
             "training takes --stack, --hardware, --sequence-length, --devices, --memory and --global-batch; the \
-                       other settings are of profiles"
+            other settings belong to profiles"
                 .into();
         return Err(GenerateError::Setting { flag: "--as", problem });
     }
@@ -79,7 +79,7 @@ pub(super) fn profile(args: &GenerateArgs) -> Result<String, GenerateError> {
     if args.command_line() != only.command_line() {
         let problem =
             "the stacks of real training take --hardware, --sequence-length, --micro-batch, --tensor-degrees and \
-                       limits; the other settings are of piper-2021"
+            limits; the other settings belong to piper-2021"
                 .into();
         return Err(GenerateError::Setting { flag: "--stack", problem });
     }
@@ -105,7 +105,7 @@ pub(super) fn of_operators(args: &GenerateArgs, network: &OperatorNetwork) -> Re
     match network {
         OperatorNetwork::Transformer(config) => trained(args, Model::from(config)),
         OperatorNetwork::Cnn(_) => {
-            let problem = "real training's constants are of transformers; leave it out".into();
+            let problem = "the constants of real training hold for transformers only; leave it out".into();
             Err(GenerateError::Setting { flag: "--stack", problem })
         }
     }
@@ -117,7 +117,7 @@ fn trained(args: &GenerateArgs, model: Model) -> Result<TrainingProfile, Generat
     let Some(accelerator) = hardware::find(id) else {
         let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
         let problem = format!(
-            "`{}` has no constants of training, which {} have; or take --stack {PUBLISHED} for its data sheet",
+            "`{}` has no training constants; {} have them. --stack {PUBLISHED} uses its data sheet alone",
             printable(id),
             known.join(", ")
         );
@@ -127,7 +127,7 @@ fn trained(args: &GenerateArgs, model: Model) -> Result<TrainingProfile, Generat
     if let Some(id) = &args.stack {
         let Some(stack) = Stack::find(id) else {
             let known = Stack::ALL.map(Stack::id).join(", ");
-            let problem = format!("`{}` is no stack; there are {}, {known}", printable(id), PUBLISHED);
+            let problem = format!("there is no stack `{}`; there are {}, {known}", printable(id), PUBLISHED);
             return Err(GenerateError::Setting { flag: "--stack", problem });
         };
         (profile.stack, profile.settings) = (stack, stack.settings());

@@ -112,6 +112,9 @@ pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> 
     let Simulation { timeline, pipeline, .. } = simulation;
     let mut text = String::new();
     line(&mut text, format_args!("{}", report::simulated(simulation, limits)));
+    if let Some(causes) = report::idle_time(simulation) {
+        line(&mut text, format_args!("{causes}"));
+    }
     line(&mut text, format_args!("critical path: {}", path(simulation).summary()));
     line(&mut text, format_args!(""));
     let head = ["stage", "DP x TP", "forward", "backward", "all-reduce", "busy", "peak memory", "of limit"];
@@ -149,8 +152,8 @@ pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> 
         };
         let shown: Vec<String> = links.iter().take(SHOWN_LINKS).map(one).collect();
         let more = links.len().saturating_sub(SHOWN_LINKS);
-        let rest = if more > 0 { format!(", {more} more below that") } else { String::new() };
-        line(&mut text, format_args!("load of links between stages: {}{rest}", shown.join(", ")));
+        let rest = if more > 0 { format!(", {more} more with less") } else { String::new() };
+        line(&mut text, format_args!("use of links between stages: {}{rest}", shown.join(", ")));
     }
     report::notes(&mut text, &notes(simulation));
     text

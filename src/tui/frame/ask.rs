@@ -71,9 +71,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &AskF
                 .flat_map(|(text, role)| wrap(&text, width).into_iter().map(move |text| (text, role))),
         );
     } else if model.planning.studying(StudyKind::Ask) {
-        told.push((format!("… asking: {} so far", crate::units::counted(form.curve.len(), "re-plan")), Role::Accent));
+        told.push((format!("… planning: {} so far", crate::units::counted(form.curve.len(), "re-plan")), Role::Accent));
     } else {
-        told.push(("Enter asks; every value asked is a re-plan".into(), Role::Muted));
+        told.push(("Enter starts; every value tried is a re-plan".into(), Role::Muted));
         let call = format!("as a command: plantui seek … {}", form.call());
         told.extend(wrap(&call, width).into_iter().map(|text| (text, Role::Muted)));
     }
@@ -115,7 +115,7 @@ fn answer(form: &AskForm, sought: &crate::study::seek::SeekResult) -> Vec<(Strin
                 format!("; with {with}: {}", shown(step))
             });
             lines.push((format!("✓ {}: {}{below}", sought.describe_value(value), shown(step)), Role::Good));
-            lines.push(("Enter takes it".to_string(), Role::Muted));
+            lines.push(("Enter sets it".to_string(), Role::Muted));
         }
         (_, Some(step)) => {
             let with = sought.describe_value(step.value);
@@ -129,16 +129,16 @@ fn answer(form: &AskForm, sought: &crate::study::seek::SeekResult) -> Vec<(Strin
     lines.push((
         match (&sought.certainty, sought.answer) {
             (SeekCertainty::Proven | SeekCertainty::EveryValueTested, Some(_)) if sought.below.is_none() => {
-                "the least there is reaches the goal".into()
+                "the smallest value reaches the goal".into()
             }
             (SeekCertainty::Proven, _) => sought.proof(),
-            (SeekCertainty::EveryValueTested, _) => "every smaller value was asked, and its plan fails".into(),
+            (SeekCertainty::EveryValueTested, _) => "every smaller value was tried, and its plan fails".into(),
             (SeekCertainty::Open(why), _) => format!("not proven: {why}"),
         },
         Role::Text,
     ));
     if let SeekMethod::Sweep(why) = &sought.method {
-        lines.push((format!("asked from the least upwards: {why}"), Role::Muted));
+        lines.push((format!("tried from the least value upwards: {why}"), Role::Muted));
     }
     lines
 }

@@ -37,7 +37,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, demo: &Demo
     let bottom = Rect { y: area.bottom().saturating_sub(1), height: area.height.min(1), ..area };
     frame.render_widget(Clear, bottom);
     frame.buffer_mut().set_style(bottom, theme.base());
-    let space = if demo.held { " goes on   " } else { " holds the tour   " };
+    let space = if demo.held { " goes on   " } else { " pauses the tour   " };
     let keys = [(" Space", space), ("any other key", " ends it")];
     let spans: Vec<Span<'_>> = keys
         .into_iter()

@@ -46,7 +46,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, course: &Convergence, them
     let grid = rows(area, 1, area.height.saturating_sub(2));
     let label = course.range().map_or(0, |(low, high)| objective(low).len().max(objective(high).len()) as u16 + 2);
     let Some((low, high)) = course.range().filter(|_| grid.width > label + 4 && grid.height > 1) else {
-        frame.render_widget(Span::styled("nothing was found yet", muted), grid);
+        frame.render_widget(Span::styled("nothing found yet", muted), grid);
         return;
     };
     for (value, y) in [(high, grid.y), (low, grid.bottom() - 1)] {

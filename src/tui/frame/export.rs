@@ -69,7 +69,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
     let (text, role) = if let Some(error) = &form.error {
         (format!("✗ {error}"), Role::Bad)
     } else if form.overwrite {
-        (format!("! {} is there: Enter writes over it, Esc leaves it", printable(form.path.value())), Role::Warning)
+        (format!("! {} exists: Enter replaces it, Esc keeps it", printable(form.path.value())), Role::Warning)
     } else if let Some(warning) = &form.warning {
         (format!("! {warning}"), Role::Warning)
     } else if form.format.help.width() > width.saturating_sub(TITLE + 2) {
@@ -83,7 +83,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Expo
     let size = match form.bytes {
         Some(bytes) => format!(", {} in all", units::bytes(bytes as f64)),
         None if form.error.is_some() => String::new(),
-        None => ", counting how long it will be …".into(),
+        None => ", counting its lines …".into(),
     };
     let told = clip(&format!(" preview{size} "), width.saturating_sub(2));
     let rule = "─".repeat(width.saturating_sub(1 + told.width()));

@@ -86,7 +86,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     }
     let mut hints = vec![];
     if model.planning_shown() {
-        hints.push(pair("esc", "stop and keep the best"));
+        hints.push(pair("esc", "stop and keep the best plan"));
     }
     if model.previewed().is_some()
         && let Some(key) = model.appearance.keymap.of_action(Action::Back)
@@ -143,7 +143,7 @@ fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
         }
         Overlay::Palette(_) => &[(&["enter"], "do it"), (&["up", "down"], "choose"), (&["esc"], "close")],
         Overlay::Export(form) => &[
-            (&["enter"], if form.overwrite { "write over it" } else { "write" }),
+            (&["enter"], if form.overwrite { "replace it" } else { "write" }),
             (&["up", "down"], "format"),
             (&["pageup", "pagedown"], "preview"),
             (&["esc"], "close"),
@@ -180,7 +180,7 @@ pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input:
 
 /// Draws the name of a pin over the last line.
 pub(super) fn draw_rename(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
-    draw_line(frame, area, model, input, "name:", "Enter keep  Esc leave it");
+    draw_line(frame, area, model, input, "name:", "Enter keep  Esc cancel");
 }
 
 /// Draws the values to sweep over the last line. An error stays beside them.
@@ -188,7 +188,7 @@ pub(super) fn draw_range(frame: &mut Frame<'_>, area: Rect, model: &Model, input
     let kind = model.sweep_axis();
     let told = match &model.message {
         Some((Tone::Refused, why)) => why.clone(),
-        _ => format!("such as {}  Enter sweep  Esc leave it", model.sweep_range_example()),
+        _ => format!("such as {}  Enter sweep  Esc cancel", model.sweep_range_example()),
     };
     draw_line(frame, area, model, input, &format!("{}:", kind.label()), &told);
 }

@@ -50,11 +50,9 @@ fn left(model: &Model, width: usize) -> Line<'static> {
     let theme = &model.appearance.theme;
     let workload = &model.session.workload;
     let parameters = workload.parameters();
-    let facts = [
-        format!("  {} {}", workload.nodes.len(), family::of(workload).nouns()),
-        format!("  {} edges", workload.dag.edges().len()),
-        if parameters > 0.0 { format!("  {} params", units::count_short(parameters)) } else { String::new() },
-    ];
+    let size = family::of(workload).size(workload).into_iter();
+    let parameters = (parameters > 0.0).then(|| format!("{} params", units::count_short(parameters)));
+    let facts = size.chain(parameters).map(|fact| format!("  {fact}"));
     let name = clip(&workload.name, width.saturating_sub(10));
     let mut used = 11 + name.chars().count();
     let mut spans = vec![

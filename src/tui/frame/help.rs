@@ -114,7 +114,10 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
         }
     }
     if matches.is_empty() {
-        frame.render_widget(Span::styled("no key does that", model.appearance.theme.fg(Role::Muted)), rows(list, 0, 1));
+        frame.render_widget(
+            Span::styled("no key has this function", model.appearance.theme.fg(Role::Muted)),
+            rows(list, 0, 1),
+        );
     }
     let seen = (first, places.len(), lines.len());
     scrollbar(frame, whole, &model.appearance.theme, seen);
@@ -125,7 +128,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
 pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
     let inner = modal(frame, area, &model.appearance.theme, "Command", 96, area.height.saturating_sub(2).min(24));
     let width = inner.width as usize;
-    draw_input(frame, rows(inner, 0, 1), model, filter, "what shall be done?");
+    draw_input(frame, rows(inner, 0, 1), model, filter, "type an action");
     let commands = model.palette(filter);
     let titles = widest(commands.iter().map(|command| command.title())) + GAP;
     let keys = widest(commands.iter().map(|command| command.key(&model.appearance.keymap))) + GAP;
@@ -158,10 +161,7 @@ pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, fil
         frame.render_widget(Span::styled(text, model.appearance.theme.fg(Role::Muted)), line);
     }
     if commands.is_empty() {
-        frame.render_widget(
-            Span::styled("  nothing is called that", model.appearance.theme.fg(Role::Muted)),
-            rows(list, 0, 1),
-        );
+        frame.render_widget(Span::styled("  no such name", model.appearance.theme.fg(Role::Muted)), rows(list, 0, 1));
     }
     let seen = (first, list.height as usize, commands.len());
     scrollbar(frame, list, &model.appearance.theme, seen);

@@ -175,8 +175,11 @@ fn standing(model: &Model) -> Option<&'static str> {
     match shown.standing {
         Standing::Done => None,
         Standing::Edited => Some("edited by hand: u undo, 0 planner's plan"),
-        Standing::BestSoFar { .. } if model.planning.best_so_far_shown() => Some("best so far: the search goes on"),
-        Standing::BestSoFar { .. } => Some("best so far of a search that was left"),
+        Standing::BestSoFar { .. } if model.planning.best_so_far_shown() => Some(
+            "best plan so far; the search \
+            continues",
+        ),
+        Standing::BestSoFar { .. } => Some("best plan so far of a stopped search"),
     }
 }
 

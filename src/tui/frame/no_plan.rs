@@ -63,9 +63,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     lines.push(Line::default());
     let nothing = LimitKind::ALL.iter().all(|&kind| model.fitting(kind).is_none());
     let advice = if nothing {
-        "No change of memory or devices alone would do: change another limit or an option at the left."
+        "No change of memory or devices alone is enough: change another limit or an option at the left."
     } else {
-        "Each value is the least that works with everything else as it is."
+        "Each value is the least that works with the other limits unchanged."
     };
     lines.extend(wrap(advice, width).into_iter().map(|text| Line::styled(text, theme.fg(Role::Muted))));
     frame.render_widget(Paragraph::new(lines), area);

@@ -38,7 +38,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, form: &Open
     let list = rows(inner, 2, inner.height.saturating_sub(below + 2));
     let candidates = form.candidates();
     if candidates.is_empty() {
-        let text = "no file here is called that";
+        let text = "no file here has that name";
         frame.render_widget(Span::styled(text, theme.fg(Role::Muted)), rows(list, 0, 1));
     }
     let first = scrolled(form.filter.cursor, list.height as usize, candidates.len());

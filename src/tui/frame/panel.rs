@@ -120,7 +120,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
             }
             None => model.session.planners[i].info().summary.to_string(),
         },
-        Some(PanelRow::Others) => "planners that cannot plan this workload; each says why".to_string(),
+        Some(PanelRow::Others) => "planners that cannot plan this workload, with reasons".to_string(),
         Some(PanelRow::Limit(kind)) => kind.help().to_string(),
         Some(PanelRow::Dial(i)) => model.session.dials[i].help.to_string(),
         Some(PanelRow::Option(i)) => {
@@ -149,7 +149,7 @@ fn help_lines(model: &Model, width: usize) -> Vec<String> {
                     }
                 }
             };
-            not_used(model, row, &format!("the order in which a stage works through its microbatches{refused}"))
+            not_used(model, row, &format!("order of a stage's microbatches{refused}"))
         }
         Some(row @ PanelRow::Setting(setting)) => not_used(model, row, setting.help()),
         None => String::new(),

@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn what_stands_in_parentheses_is_whole_or_not_there() {
-        let text = "21.90 ms, 9.2% more (fill and drain 2.5%, transfers 0.2%), bubble 3%";
+        let text = "21.90 ms, 9.2% more (warm-up and drain 2.5%, transfers 0.2%), bubble 3%";
         assert_eq!(texts(text, 80, 1), [text]);
-        assert_eq!(texts(text, 66, 1), ["21.90 ms, 9.2% more (fill and drain 2.5%, transfers 0.2%), …"]);
-        assert_eq!(texts(text, 44, 1), ["21.90 ms, 9.2% more (fill and drain 2.5%) …"]);
+        assert_eq!(texts(text, 66, 1), ["21.90 ms, 9.2% more (warm-up and drain 2.5%, transfers 0.2%), …"]);
+        assert_eq!(texts(text, 48, 1), ["21.90 ms, 9.2% more (warm-up and drain 2.5%) …"]);
         assert_eq!(texts(text, 38, 1), ["21.90 ms, 9.2% more …"]);
         assert_eq!(texts("a (of b", 80, 1), ["a (of b"]);
     }

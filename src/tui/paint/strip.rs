@@ -1,6 +1,6 @@
 //! Strip of an iteration: a row per stage, a column per interval, coloured by activity.
 //!
-//! The height of a column is its busy fraction and its colour the mix of activities, so the bubble is visible at every
+//! The height of a column is its busy fraction and its colour the mix of activities, so idle time is visible at every
 //! zoom. If there are more stages than rows, two share a row as its halves; with even more, a half shows the mean of
 //! several. `O(cells · log events)`.
 

@@ -32,7 +32,7 @@ pub(in crate::tui) fn of_edited(
 ) -> Vec<Line<'static>> {
     let theme = &model.appearance.theme;
     let against = model.against();
-    let worth = shown.outcome.objective.map_or_else(|| "worth nothing yet".into(), |value| plan.measure.show(value));
+    let worth = shown.outcome.objective.map_or_else(|| "no value yet".into(), |value| plan.measure.show(value));
     let mut first = vec![Span::raw("edited: "), Span::styled(worth, theme.bold(Role::Text))];
     if let Some(against) = &against {
         first.push(Span::styled(format!(", {against}"), theme.fg(Role::Accent)));
@@ -153,8 +153,8 @@ fn proven_of(outcome: &Outcome) -> Option<String> {
     outcome.proof().filter(Proof::is_closed).map(|proof| proof.to_string())
 }
 
-/// Simulated result against the planner's objective, with causes: `simulated as 1F1B: 9.2% more (uneven replicas 14.9%,
-/// transfers 1.6%), bubble 19.3%`. The value itself is in the line above. `None` for a plan of one sample, whose time
+/// Simulated result against the planner's objective, with the causes of idle time: `simulated as 1F1B: 9.2% more, idle
+/// 19.3% (uneven replicas 14.9%, transfers 1.6%)`. The value itself is in the line above. `None` for a plan of one sample, whose time
 /// the planner counts in the same way.
 fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
     let simulated =
@@ -169,10 +169,11 @@ fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
         .promise
         .as_ref()
         .map_or_else(|| format!("{} samples/s", units::number(timeline.samples_per_s)), PredictionGap::against);
-    let lost = simulated.losses.map(|losses| losses.summary()).filter(|lost| !lost.is_empty());
-    let lost = lost.map(|lost| format!(" ({lost})")).unwrap_or_default();
-    let bubble = units::percent(timeline.bubble);
-    Some(format!("simulated as {}: {worth}{lost}, bubble {bubble}", schedule.name()))
+    let causes = simulated.losses.map(|losses| losses.causes_of_idle(timeline.idle)).unwrap_or_default();
+    let causes: Vec<String> = causes.iter().map(|(name, share)| format!("{name} {}", units::percent(*share))).collect();
+    let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
+    let idle = units::percent(timeline.idle);
+    Some(format!("simulated as {}: {worth}, idle {idle}{causes}", schedule.name()))
 }
 
 /// Speed-ups among a planner's statistics: `speed-up: data parallel 12.1x, over one device 30x`.
@@ -202,7 +203,7 @@ pub(in crate::tui) fn proof(outcome: &Outcome) -> (String, Role) {
     match outcome.proof() {
         Some(proof) if proof.is_closed() => (proof.short(), Role::Good),
         Some(proof) if proof.gap.is_some() => (format!("{stopped}{}", proof.short()), Role::Warning),
-        _ => ("how far from the best is not known".into(), Role::Muted),
+        _ => ("no lower bound".into(), Role::Muted),
     }
 }
 
@@ -238,10 +239,10 @@ fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, (theme, width): (&Th
         // Devices may work at the same time, so the time that the whole plan waits for one counts.
         Some(times) => {
             let (waited, whole) = (units::seconds(times.critical_s), units::seconds(latency(score)));
-            vec![bold(format!("limited by {name}")), Span::raw(format!(", waited for {waited} of {whole}"))]
+            vec![bold(format!("limited by {name}")), Span::raw(format!(", critical for {waited} of {whole}"))]
         }
         // Operators share all devices: no stage waits for another.
-        None if shown.operators.is_some() => vec![bold("a step is spent on".into())],
+        None if shown.operators.is_some() => vec![bold("time per iteration".into())],
         None => vec![bold(format!("limited by {name}"))],
     };
     spans.push(Span::raw(": "));

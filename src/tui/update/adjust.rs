@@ -41,7 +41,7 @@ impl Session {
         }
         let path = files::expand_home(typed);
         Some(match look_at(&path) {
-            Ok(bytes) => (Tone::Done, format!("{path} is there, {}", units::bytes(bytes))),
+            Ok(bytes) => (Tone::Done, format!("{path} exists, {}", units::bytes(bytes))),
             Err(problem) => (Tone::Refused, problem),
         })
     }
@@ -183,7 +183,7 @@ impl Model {
         let next = at.map_or(0, |at| (at + 1) % objectives.len());
         let words = |objective: &str| objective.replace('_', " ");
         let Some(&(objective, first)) = objectives.get(next).filter(|(objective, _)| *objective != now) else {
-            let told = format!("{} is the only objective this workload can be planned for", words(now));
+            let told = format!("{} is the only objective for this workload", words(now));
             self.message = Some((Tone::Refused, told));
             return vec![];
         };

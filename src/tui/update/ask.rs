@@ -39,7 +39,7 @@ impl Model {
                 .planning
                 .refusal
                 .clone()
-                .unwrap_or_else(|| "this planner heeds no limit to ask the least of".into());
+                .unwrap_or_else(|| "this planner supports no limit with a least value".into());
             self.message = Some((Tone::Refused, why));
             return;
         }
@@ -90,7 +90,7 @@ impl Model {
             seek::GoalFigure::SampleTime => timeline.map(|timeline| 1.0 / timeline.samples_per_s),
             seek::GoalFigure::BatchTime => timeline.map(|timeline| timeline.iteration_s),
             seek::GoalFigure::Throughput => timeline.map(|timeline| timeline.samples_per_s),
-            seek::GoalFigure::Bubble => timeline.map(|timeline| timeline.bubble),
+            seek::GoalFigure::Idle => timeline.map(|timeline| timeline.idle),
             seek::GoalFigure::Memory => timeline.map(crate::simulate::Timeline::peak_memory),
             seek::GoalFigure::Tokens | seek::GoalFigure::Utilisation => {
                 self.planning.shown.as_ref().and_then(|shown| {

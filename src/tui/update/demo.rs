@@ -76,6 +76,6 @@ impl Model {
     pub(in crate::tui) fn end_demo(&mut self) {
         self.demo = None;
         self.overlay = None;
-        self.message = Some((Tone::Done, "the tour has ended here; the screen is yours".into()));
+        self.message = Some((Tone::Done, "the tour has ended; the screen is yours".into()));
     }
 }

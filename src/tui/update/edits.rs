@@ -29,7 +29,7 @@ static HAND: PlannerInfo = PlannerInfo {
     id: "hand-edited",
     name: "Edited plan",
     paper: "none",
-    summary: "a plan that was changed by hand",
+    summary: "a plan edited by hand",
     objective: "time_per_sample",
     unit: "s",
 };
@@ -45,7 +45,7 @@ impl Model {
         }
         let current = |shown: &Arc<ShownRun>| Arc::ptr_eq(&shown.workload, &self.session.workload) && !self.outdated();
         let Some(shown) = self.planning.shown.clone().filter(|shown| shown.plan().is_some() && current(shown)) else {
-            self.message = Some((Tone::Refused, "there is no plan of these limits to edit yet".into()));
+            self.message = Some((Tone::Refused, "there is no plan under these limits to edit yet".into()));
             return vec![];
         };
         let Some((plan, _)) = shown.plan() else { return vec![] };
@@ -100,7 +100,7 @@ impl Model {
         let stage = path.first().map_or(0, |&stage| stage as usize).min(plan.stages.len().saturating_sub(1));
         // A plan from a file may have stages that its kind of workload does not support.
         if stage >= score.stages.len() {
-            self.message = Some((Tone::Refused, "this plan has no such stage that could be edited".into()));
+            self.message = Some((Tone::Refused, "this plan has no such stage to edit".into()));
             return None;
         }
         let nodes = tree::nodes_of(&shown.workload, plan, &path);
@@ -112,7 +112,7 @@ impl Model {
                 } else if forwards {
                     Edit::Move { nodes, to: stage + 1 }
                 } else if stage == 0 {
-                    self.message = Some((Tone::Refused, "this is the first stage: there is none before it".into()));
+                    self.message = Some((Tone::Refused, "this is the first stage".into()));
                     return None;
                 } else {
                     Edit::Move { nodes, to: stage - 1 }
@@ -190,7 +190,7 @@ impl Model {
             return vec![];
         }
         let effects = self.leave_edits();
-        self.message = Some((Tone::Done, "back to the planner's plan; u brings the edited one back".into()));
+        self.message = Some((Tone::Done, "back to the planner's plan; u restores the edited one".into()));
         effects
     }
 
@@ -200,7 +200,7 @@ impl Model {
             return vec![];
         }
         self.planning.edits.push(Version::Planners);
-        self.message = Some((Tone::Done, "your edited plan is kept: u on Stages brings it back".into()));
+        self.message = Some((Tone::Done, "your edited plan is kept: u on Stages restores it".into()));
         self.show_version()
     }
 
@@ -210,7 +210,7 @@ impl Model {
             return vec![];
         }
         self.message =
-            Some((Tone::Done, "the edited plan stays, measured under the new limits; 0 shows the planner's".into()));
+            Some((Tone::Done, "the edited plan stays, scored under the new limits; 0 shows the planner's".into()));
         self.show_version()
     }
 
@@ -268,7 +268,7 @@ fn notes(from: &PlannerInfo, edits: usize, what: &str, shown: &ShownRun) -> Vec<
     };
     let mut notes = vec![format!("edited by hand from the plan of {} ({}); {times}: {what}", from.name, from.id)];
     let broken = shown.score.iter().flat_map(|score| &score.violations);
-    notes.extend(broken.map(|violation| format!("does not keep the limits: {violation}")));
+    notes.extend(broken.map(|violation| format!("breaks a limit: {violation}")));
     notes
 }
 

@@ -65,7 +65,7 @@ impl Model {
         let svg = picture::of(self);
         self.message = Some(match files::save(&path, false, |out| out.write_all(svg.as_bytes())) {
             Ok(()) => (Tone::Done, format!("this screen is in {}", path.display())),
-            Err(SaveError::Exists) => (Tone::Refused, format!("{} is there already", path.display())),
+            Err(SaveError::Exists) => (Tone::Refused, format!("{} exists already", path.display())),
             Err(SaveError::Refused(why)) => (Tone::Refused, why),
         });
     }
@@ -111,7 +111,7 @@ impl Model {
             }
             (Exported::Exists, Some(Overlay::Export(form))) => form.overwrite = true,
             (Exported::Failed(why), Some(Overlay::Export(form))) => form.error = Some(why),
-            (Exported::Exists, _) => self.message = Some((Tone::Refused, "not written: the file is there".into())),
+            (Exported::Exists, _) => self.message = Some((Tone::Refused, "not written: the file exists".into())),
             (Exported::Failed(why), _) => self.message = Some((Tone::Refused, why)),
         }
     }

@@ -35,7 +35,7 @@ impl Model {
             Some(value) => self.set_limits(self.session.limits.with(kind, value)),
             None => {
                 let ask = self.appearance.keymap.of_action(Action::Ask);
-                let ask = ask.map_or_else(String::new, |key| format!("; {key} asks for the least of it"));
+                let ask = ask.map_or_else(String::new, |key| format!("; {key} finds the least value"));
                 let verb = if kind == LimitKind::Devices { "are" } else { "is" };
                 self.message = Some((Tone::Refused, format!("{} {verb} enough for a plan{ask}", kind.label())));
                 vec![]

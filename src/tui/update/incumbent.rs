@@ -53,7 +53,7 @@ impl Model {
             }
             shown.standing = Standing::BestSoFar { job };
             shown.outcome.lower_bound = bound;
-            shown.outcome.notes.push("the best so far of a search that goes on".into());
+            shown.outcome.notes.push("the best plan so far of a running search".into());
             shown.seconds = search.elapsed().as_secs_f64();
             let shown = Arc::new(shown);
             let plan = shown.clone();

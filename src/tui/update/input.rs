@@ -41,7 +41,7 @@ impl Model {
             return vec![];
         }
         if self.overlay.is_none() && self.panel.editing.is_none() {
-            self.message = Some((Tone::Refused, "nothing is typed here: the pasted text is left out".into()));
+            self.message = Some((Tone::Refused, "no text field is active: the pasted text is ignored".into()));
             return vec![];
         }
         let typed = text.trim().chars().map(|c| if c.is_whitespace() { ' ' } else { c });

@@ -42,7 +42,7 @@ impl Model {
     /// first that does.
     pub(in crate::tui) fn plan_for_schedule(&mut self) -> Effects {
         let Some((planner, spec, value, schedule)) = self.plannable_schedule() else {
-            let why = "no planner makes a plan for a schedule that this one cannot run";
+            let why = "no planner plans for a schedule that this plan cannot run";
             self.message = Some((Tone::Refused, why.into()));
             return vec![];
         };

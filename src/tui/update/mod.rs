@@ -316,8 +316,13 @@ impl Model {
                 }
             }
             News::ErrandCrashed(what) => {
-                self.message =
-                    Some((Tone::Refused, format!("that failed, which is a bug of plantui, please report it: {what}")));
+                self.message = Some((
+                    Tone::Refused,
+                    format!(
+                        "this action failed, which is a bug of plantui, please report it: \
+                        {what}"
+                    ),
+                ));
             }
             News::Found { kind, id, finding } => self.take_finding(kind, id, finding),
             News::Done if latest => self.planning.running = None,
@@ -350,9 +355,9 @@ impl Model {
             if latest {
                 self.planning.stopped = true;
                 let reason = if self.planning.running.as_ref().is_some_and(|r| r.search.deadline_passed()) {
-                    "the deadline passed before there was a plan"
+                    "the deadline passed before a plan was found"
                 } else {
-                    "stopped before there was a plan"
+                    "stopped before a plan was found"
                 };
                 self.message = Some((Tone::Refused, reason.into()));
             }

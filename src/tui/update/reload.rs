@@ -20,7 +20,7 @@ impl Model {
     /// Reports that the watched file is gone.
     pub(in crate::tui) fn file_is_gone(&mut self) {
         let name = printable(&self.session.workload.source);
-        let told = format!("{name} is gone: what was read of it stays, and it is read again when it is back");
+        let told = format!("{name} is gone: the loaded content stays, and the file is read again when it returns");
         self.message = Some((Tone::Refused, told));
     }
 
@@ -32,7 +32,7 @@ impl Model {
                 vec![Effect::Aside(SideJob::Reload { path, number: self.session.readings.0 })]
             }
             None => {
-                let why = format!("{} is no file that could be read again", self.session.workload.name);
+                let why = format!("{} is not a file that could be read again", self.session.workload.name);
                 self.message = Some((Tone::Refused, why));
                 vec![]
             }
@@ -51,7 +51,7 @@ impl Model {
             // Another workload was opened in the meantime.
             Ok(_) => return vec![],
             Err(error) => {
-                self.message = Some((Tone::Refused, format!("not read again, the old one stays: {error}")));
+                self.message = Some((Tone::Refused, format!("not read again, the loaded workload stays: {error}")));
                 return vec![];
             }
         };
@@ -104,11 +104,11 @@ impl Model {
         let before = self.pins_here().count();
         self.set_workload(workload);
         let mut effects = self.measure_edited();
-        let stays = if self.edited() { "; the edited plan stays, measured anew" } else { "" };
+        let stays = if self.edited() { "; the edited plan stays, scored again" } else { "" };
         let hidden = match before.saturating_sub(self.pins_here().count()) {
             0 => String::new(),
-            1 => "; 1 pin is of other nodes and hidden until they come back".into(),
-            count => format!("; {count} pins are of other nodes and hidden until they come back"),
+            1 => "; 1 pin has other nodes and is hidden until they return".into(),
+            count => format!("; {count} pins have other nodes and are hidden until they return"),
         };
         if !told.is_empty() {
             self.message = Some((Tone::Done, format!("{told}{stays}{hidden}")));

@@ -103,7 +103,7 @@ impl Model {
         let same = before == (self.session.planner, self.session.options.clone(), self.simulation.setup, self.view);
         let turned = !turned::since(&self.session.first_dials, &self.session.dials).is_empty();
         if !same || turned || self.session.limits != self.session.first_limits {
-            let text = "as you left it last time; plantui --fresh begins anew";
+            let text = "restored from the last session; plantui --fresh starts without it";
             self.message = Some((Tone::Done, text.into()));
         }
     }

@@ -50,12 +50,12 @@ impl Model {
             self.planning.would_help.selected = Some(self.planning.would_help.layout.0);
         } else {
             let why = match self.planning.would_help.phase {
-                _ if self.aside() => "only a planner's plan is asked what would help: go back to it first",
-                Phase::Asking | Phase::Resting(_) => "what would help is not known yet",
+                _ if self.aside() => "`what would help` needs a planner's plan: go back to it first",
+                Phase::Asking | Phase::Resting(_) => "`what would help` is not known yet",
                 _ if !self.planning.would_help.drawn => {
-                    "there is no room for what would help: fold the left panel or enlarge the screen"
+                    "the screen is too small for `what would help`: fold the left panel or enlarge it"
                 }
-                _ => "there is nothing to choose from",
+                _ => "there is nothing to choose",
             };
             self.message = Some((Tone::Refused, why.into()));
         }

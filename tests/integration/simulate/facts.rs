@@ -254,7 +254,7 @@ fn bubbles_are_the_known_ones() {
         let steps = s as f64 - 1.0;
         for schedule in [Schedule::OneForwardOneBackward, Schedule::GPipe] {
             let timeline = simulate(&pipeline, schedule);
-            assert!(close(timeline.bubble, steps / (f64::from(m) + steps)), "{schedule:?}");
+            assert!(close(timeline.idle, steps / (f64::from(m) + steps)), "{schedule:?}");
         }
         let plain = bubble_s(&pipeline, Schedule::OneForwardOneBackward);
         assert_eq!(plain, 3.0 * steps);
@@ -316,7 +316,7 @@ fn what_a_schedule_cannot_play_is_refused_in_one_sentence() {
     let pipeline = uniform(4, 11);
     assert_eq!(
         refusal(&pipeline, Schedule::Interleaved),
-        "interleaved 1F1B over 4 stages cannot part 11 microbatches into equal rounds of at least 4 for each replica"
+        "interleaved 1F1B over 4 stages cannot divide 11 microbatches into equal rounds of at least 4 per replica"
     );
     assert_eq!(refusal(&pipeline, Schedule::ZeroBubbleV), "");
     let mut unequal = uniform(3, 12);
@@ -327,10 +327,10 @@ fn what_a_schedule_cannot_play_is_refused_in_one_sentence() {
     assert!(refusal(&skipping, Schedule::Interleaved).ends_with("stage 1 also sends to stage 3"));
     assert!(refusal(&uniform(1, 4), Schedule::ZeroBubbleV).ends_with("at least two stages"));
     let long = with(&uniform(16, 1_000_000), SimulatorSettings { links: LinkModel::Shared, ..no_overlap() });
-    assert!(refusal(&long, Schedule::GPipe).starts_with("transfers that wait"));
+    assert!(refusal(&long, Schedule::GPipe).starts_with("with transfers that wait"));
     // And what would do is said where there is such.
     let repair = |pipeline: &Pipeline, schedule| pipeline.repair(schedule).unwrap_or_default();
-    assert_eq!(repair(&pipeline, Schedule::Interleaved), "10 or 12 microbatches would do");
+    assert_eq!(repair(&pipeline, Schedule::Interleaved), "10 or 12 microbatches work");
     assert_eq!(pipeline.repair(Schedule::ZeroBubbleV), None);
     for m in [8, 12] {
         assert_eq!(refusal(&uniform(4, m), Schedule::Interleaved), "");
@@ -469,7 +469,7 @@ fn neighbours_with_unequal_replicas_take_turns() {
     assert_eq!(row(0, 1), [(1, 0.0, 2.0), (3, 2.0, 4.0), (1, 6.0, 8.0), (3, 10.0, 12.0)]);
     assert_eq!(row(1, 0)[..4], [(0, 2.0, 3.0), (0, 3.0, 4.0), (1, 4.0, 5.0), (1, 5.0, 6.0)]);
     assert_eq!(timeline.iteration_s, 12.0);
-    assert!(close(timeline.bubble, 1.0 / 3.0), "{}", timeline.bubble);
+    assert!(close(timeline.idle, 1.0 / 3.0), "{}", timeline.idle);
     assert_eq!(timeline.peak_memory_bytes, [16.0, 13.0]);
 }
 

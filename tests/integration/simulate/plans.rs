@@ -54,7 +54,7 @@ fn uniform_stages_have_the_textbook_time_and_bubble() {
             let pipeline = chain(vec![stage(0.5, 1.25); s as usize], &vec![0.0; s as usize - 1], m);
             let timeline = simulate(&pipeline, schedule);
             assert_eq!(timeline.iteration_s, f64::from(m + s - 1) * 1.75, "{schedule:?} {s} {m}");
-            assert!(close(timeline.bubble, f64::from(s - 1) / f64::from(m + s - 1)));
+            assert!(close(timeline.idle, f64::from(s - 1) / f64::from(m + s - 1)));
             assert!(close(timeline.samples_per_s, f64::from(m) / timeline.iteration_s));
         }
     }
@@ -131,7 +131,7 @@ fn empty_and_timeless_pipelines_are_harmless() {
     for pipeline in &pipelines {
         for schedule in pipeline.playable() {
             let timeline = simulate(pipeline, schedule);
-            assert!(timeline.iteration_s.is_finite() && timeline.bubble.is_finite());
+            assert!(timeline.iteration_s.is_finite() && timeline.idle.is_finite());
             assert!(timeline.samples_per_s.is_finite() && timeline.peak_memory().is_finite());
         }
     }

@@ -171,7 +171,7 @@ pub(crate) fn assert_sound(pipeline: &Pipeline, schedule: Schedule, timeline: &T
     assert_eq!(computed.count(), expected, "{schedule:?}");
     assert_after_batch(pipeline, schedule, timeline);
     assert_eq!(timeline.iteration_s, timeline.events.iter().map(|e| e.end_s).fold(0.0, f64::max));
-    assert!((0.0..=1.0).contains(&timeline.bubble));
+    assert!((0.0..=1.0).contains(&timeline.idle));
     for (s, stage) in pipeline.stages.iter().enumerate() {
         assert_memory(pipeline, schedule, timeline, s);
         let lane = timeline.row(s, 0).iter().filter(|e| e.kind.lane() == 0);

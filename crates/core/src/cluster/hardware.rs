@@ -49,7 +49,7 @@ const B200_SHEET: &str = "nominal: NVIDIA HGX B200 data sheet, without sparsity,
 const HDR: SourcedFigure = figure(25e9, "nominal: one 200 Gb/s HDR InfiniBand port per device");
 const NDR: SourcedFigure = figure(50e9, "nominal: one 400 Gb/s NDR InfiniBand port per device");
 const A100_MFU: SourcedFigure = figure(0.50, "fitted: Piper's published BERT-32 profile runs at 50.0% of the peak");
-const HOPPER_MFU: SourcedFigure = figure(0.45, "assumed: faster arithmetic waits more for memory and links");
+const HOPPER_MFU: SourcedFigure = figure(0.45, "assumed: with faster arithmetic memory and links limit more");
 
 const NVLINK_25: SourcedFigure = figure(25e9, "nominal: NVLink 2, 3 and 4, 25 GB/s a link and direction");
 const NVLINK_50: SourcedFigure = figure(50e9, "nominal: NVLink 5, 50 GB/s a link and direction");

@@ -46,8 +46,8 @@ pub struct MissingLimit {
 impl MissingLimit {
     fn reason(&self) -> String {
         match self.field {
-            Some(field) => format!("names no `{field}`"),
-            None => format!("says nothing of {}, as files of its format do", self.label),
+            Some(field) => format!("has no `{field}`"),
+            None => format!("does not state {}, like all files of its format", self.label),
         }
     }
 }

@@ -144,7 +144,8 @@ impl Machines {
     /// # Errors
     /// [`UnitError`] with an example.
     pub fn parse(text: &str) -> Result<Self, UnitError> {
-        const FORM: &str = "not a list of machines: write their devices, such as 8,8 or 2x8, or [8,16] counted through";
+        const FORM: &str = "not a list of machines: write the devices of each, such as 8,8 or 2x8, or running totals \
+            [8,16]";
         let refuse = |why| UnitError::new(text, why);
         let inner = text.trim();
         let (list, counted_through) = match inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
@@ -158,7 +159,7 @@ impl Machines {
                 Some((times, size)) if !counted_through => {
                     let (times, size) = (number(times)?, number(size)?);
                     if times as usize > MOST_MACHINES {
-                        return Err(refuse("more machines than can be planned: at most 256"));
+                        return Err(refuse("too many machines: at most 256"));
                     }
                     sizes.extend(std::iter::repeat_n(size, times as usize));
                 }
@@ -167,22 +168,20 @@ impl Machines {
                     let before: u32 =
                         if counted_through { sizes.iter().fold(0, |a, &b| a.saturating_add(b)) } else { 0 };
                     let Some(size) = value.checked_sub(before) else {
-                        return Err(refuse(
-                            "not counted through the machines: every number must be larger than the last",
-                        ));
+                        return Err(refuse("not running totals: every number must be larger than the one before"));
                     };
                     sizes.push(size);
                 }
             }
         }
         if sizes.is_empty() || sizes.contains(&0) {
-            return Err(refuse("a machine without devices: give each at least 1"));
+            return Err(refuse("a machine without devices: give each at least one"));
         }
         if sizes.iter().fold(0u32, |a, &b| a.saturating_add(b)) > super::MOST_DEVICES {
-            return Err(refuse("more devices than can be planned: at most 10000"));
+            return Err(refuse("too many devices: at most 10000"));
         }
         let sizes: Vec<u16> = sizes.into_iter().map(|size| size as u16).collect();
-        Machines::new(&sizes).ok_or_else(|| refuse("more machines than can be planned: at most 256"))
+        Machines::new(&sizes).ok_or_else(|| refuse("too many machines: at most 256"))
     }
 }
 

@@ -110,7 +110,7 @@ pub(super) fn degrees(limits: &Limits, plan: &Plan, violations: &mut Vec<Violati
         }
         for &device in &stage.devices {
             if let Some(first) = taken.insert(device, i) {
-                let problem = format!("device {device} is used by stage {} already", first + 1);
+                let problem = format!("device {device} is already used by stage {}", first + 1);
                 violations.push(Violation::DeviceList { stage: i + 1, problem });
             }
         }

@@ -160,6 +160,12 @@ pub trait Describe {
         "layers"
     }
 
+    /// Size of the workload in words: nodes and edges, `37 layers` and `67 edges`.
+    fn size(&self, workload: &Workload) -> Vec<String> {
+        let noun = self.nouns().trim_end_matches('s');
+        vec![units::counted(workload.nodes.len(), noun), units::counted(workload.dag.edges().len(), "edge")]
+    }
+
     /// Value that bars compare: seconds of a node (on an accelerator, if one can run it). For operators, whose profile
     /// has no times, the number of operations.
     fn weight(&self, node: NodeIndex) -> f64;

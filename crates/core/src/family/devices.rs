@@ -50,9 +50,9 @@ pub fn idle(workload: &Workload, limits: &Limits, plan: &Plan) -> Option<String>
     let most = u64::from(microbatches) * u64::from(widest);
     let why = if most < u64::from(devices) {
         let each = counted(widest as usize, "device");
-        format!("with at most {each} for a replica no plan uses more than {most}")
+        format!("with at most {each} per replica no plan uses more than {most}")
     } else if u64::from(microbatches) == replicas {
-        format!("and the stages' {replicas} replicas take them all")
+        format!("and the stages' {replicas} replicas use them all")
     } else if let Some(stuck) = stuck(limits, plan) {
         return Some(stuck);
     } else {
@@ -81,11 +81,11 @@ fn stuck(limits: &Limits, plan: &Plan) -> Option<String> {
     });
     let fits = |devices: Option<u64>| devices.is_some_and(|devices| devices <= u64::from(idle));
     let has_room = if together { fits(taken.sum()) } else { taken.into_iter().any(fits) };
-    let whose = if together { "all stages have as many replicas, which" } else { "the replicas of a stage" };
+    let whose = if together { "all stages have the same number of replicas, which" } else { "the replicas of a stage" };
     (!has_room).then(|| {
         format!(
-            "{idle} of {} devices are idle: {whose} must divide the {}, and the next number that does takes more devices \
-             than are idle; {} with more divisors lets plans use more",
+            "{idle} of {} devices are idle: {whose} must divide the {}, and the next divisor needs more devices than \
+            are idle; {} with more divisors lets plans use more",
             limits.devices,
             counted(microbatches as usize, "microbatch"),
             LimitKind::Microbatches.flag()

@@ -128,7 +128,7 @@ pub fn apply(workload: &Workload, limits: &Limits, plan: &Plan, edit: &Edit) -> 
 }
 
 /// Refusal for a training workload's stages, which follow from one configuration.
-const WHOLE: &str = "a training configuration is changed as a whole";
+const WHOLE: &str = "a layout is changed as a whole";
 
 /// Plan during an edit, with the data that edits share.
 struct EditContext<'a> {

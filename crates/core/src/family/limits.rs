@@ -47,16 +47,16 @@ pub fn assumed(workload: &Workload, overrides: &GivenLimits) -> Vec<String> {
     let counted = overrides.machines.is_some();
     let unsaid = |kind: LimitKind| given.get(kind).is_none() && !(kind == LimitKind::Devices && counted);
     let taken = |kind: LimitKind, value: f64| {
-        format!("{} is taken as {}: {} says otherwise", kind.label(), kind.format(value), kind.flag())
+        format!("{} is assumed to be {}; {} sets it", kind.label(), kind.format(value), kind.flag())
     };
     let assumptions = family.assumed_limits().iter().filter(|(kind, _)| unsaid(*kind));
     let mut all: Vec<String> = assumptions.map(|&(kind, value)| taken(kind, value)).collect();
     if family.on_machines() && given.machines.is_none() {
-        all.push("devices are taken to sit in machines of 8: --machines says otherwise".into());
+        all.push("machines of 8 devices are assumed; --machines sets them".into());
     }
     if let (Some(machines), false, None) = (&overrides.machines, family.on_machines(), &overrides.topology) {
         all.push(format!(
-            "--machines is taken as {}: --topology says how machines are joined",
+            "--machines is assumed to be {}; --topology sets the links between machines",
             units::counted(machines.devices() as usize, "device")
         ));
     }
@@ -89,10 +89,10 @@ mod tests {
         let asked = GivenLimits::default().with(LimitKind::Devices, 16).with(LimitKind::Batch, 64);
         let told = assumed(&workload, &asked);
         let batch = assumed(&workload, &asked.clone().maybe(LimitKind::Batch, None::<f64>));
-        assert!(batch.iter().any(|told| told.starts_with("batch is taken as 128: --batch")), "{batch:?}");
+        assert!(batch.iter().any(|told| told.starts_with("batch is assumed to be 128; --batch")), "{batch:?}");
         assert_eq!(told.len(), 2, "{told:?}");
         assert!(
-            told[0].starts_with("memory is taken as 16 GB: --memory") && told[1].contains("machines of 8"),
+            told[0].starts_with("memory is assumed to be 16 GB; --memory") && told[1].contains("machines of 8"),
             "{told:?}"
         );
         let all = asked.with(LimitKind::Memory, 8e9).on(Machines::new(&[16]));

@@ -93,7 +93,7 @@ pub trait Family: Describe + NodeOffers + Platform + Sync {
     /// [`DialError`] with the allowed values.
     fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {
         let _ = value;
-        Err(DialError(format!("{} carries what was measured: there is no `{id}` to change", workload.name)))
+        Err(DialError(format!("{} is a measured profile: it has no `{id}` to change", workload.name)))
     }
 
     /// Assumptions about the workload for a plan with this measure, one sentence each.

@@ -59,7 +59,7 @@ pub trait Platform {
     /// [`DialError`] with the allowed values.
     fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, DialError> {
         let _ = value;
-        Err(DialError(format!("{} carries what was measured: there is no `{name}` to change", workload.name)))
+        Err(DialError(format!("{} is a measured profile: it has no `{name}` to change", workload.name)))
     }
 
     /// Changes the profile of the software, with its settings if it has others.
@@ -68,7 +68,7 @@ pub trait Platform {
     /// [`DialError`] with the available ones.
     fn with_stack(&self, workload: &Workload, id: &str) -> Result<Workload, DialError> {
         let _ = id;
-        Err(DialError(format!("{} carries what was measured: there is no software to change", workload.name)))
+        Err(DialError(format!("{} is a measured profile: it has no software to change", workload.name)))
     }
 
     /// Replaces the constants by those of a calibration.

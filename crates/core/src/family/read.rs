@@ -191,7 +191,7 @@ pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan,
         None if fields.contains_key("nodes") && fields.contains_key("edges") => {
             Err(LoadError::file(source, "is a workload, not a plan", "name the workload first and the plan second"))
         }
-        None => Err(LoadError::file(source, "is no plan: it lacks the field `stages`", PLAN.give())),
+        None => Err(LoadError::file(source, "is not a plan: the field `stages` is missing", PLAN.give())),
     }
 }
 
@@ -220,7 +220,7 @@ fn topology(mapping: &RawMapping, plan: &Plan, source: &str) -> Result<Option<Ar
     let read = match &mapping.file {
         Some(file) => Some(PlanTopology::read(file).map_err(|error| {
             let problem = format!("is `{}`, which cannot be read: {error}", printable(file));
-            LoadError::at(source, "mapping.file", problem, "give the file that the plan was mapped to")
+            LoadError::at(source, "mapping.file", problem, "give the topology file of the plan")
         })?),
         None => {
             topology::named(&mapping.topology).ok().map(|known| PlanTopology { topology: Arc::new(known), file: None })
@@ -230,18 +230,13 @@ fn topology(mapping: &RawMapping, plan: &Plan, source: &str) -> Result<Option<Ar
         && !devices.iter().copied().eq(plan.devices())
     {
         let problem = "names other devices than the stages do";
-        let repair = "the devices of the stages, one after the other, are what it must say";
+        let repair = "it must list the devices of the stages, one after another";
         return Err(LoadError::at(source, "mapping.devices", problem, repair));
     }
     let Some(PlanTopology { topology, .. }) = read else { return Ok(None) };
     if let Some(device) = plan.devices().find(|&device| device as usize >= topology.devices()) {
         let problem = format!("has {} devices, and a stage sits on device {device}", topology.devices());
-        return Err(LoadError::at(
-            source,
-            "mapping.topology",
-            problem,
-            "name the topology that the plan was mapped to",
-        ));
+        return Err(LoadError::at(source, "mapping.topology", problem, "name the topology of the plan"));
     }
     Ok(Some(topology))
 }
@@ -312,8 +307,8 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         None => family::measure(workload),
     };
     if let Some(bound) = document.lower_bound.filter(|bound| *bound < 0.0) {
-        let problem = format!("is {}, and nothing that plans are measured by is less than 0", exact_number(bound));
-        return Err(LoadError::at(source, "lower_bound", problem, "leave it out where none is known"));
+        let problem = format!("is {}, and no measure of plans is below 0", exact_number(bound));
+        return Err(LoadError::at(source, "lower_bound", problem, "leave it out if it is unknown"));
     }
     let claims =
         Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
@@ -327,7 +322,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         figures.mapped_iteration_s = mapping.iteration_s.filter(|_| plan.topology.is_some());
         if plan.topology.is_none() {
             let name = printable(&mapping.topology);
-            notes.push(format!("the plan is mapped to {name}, which is no preset: its routes are not simulated"));
+            notes.push(format!("the plan is mapped to {name}, which is not a preset: its routes are not simulated"));
         }
     }
     let kind = "plantui plan";
@@ -350,7 +345,7 @@ pub(crate) fn check_device_count(plan: &Plan, (data, tensor): (&str, &str), sour
         all += replicas * degree;
         if all > most {
             let problem = format!(
-                "is on {replicas} x {degree} devices: with the stages before it {all}, and a plan has no more than {most}"
+                "is on {replicas} x {degree} devices, {all} with the stages before it; a plan has no more than {most}"
             );
             return Err(LoadError::at(source, format!("stages[{i}]"), problem, "check its degrees"));
         }
@@ -384,9 +379,7 @@ fn of_this_batch(workload: &Workload, said: Option<f64>, source: &str) -> Result
             Err(LoadError::at(
                 source,
                 "workload.profile_batch",
-                format!(
-                    "is {said}: the plan takes the profile's times as those of {said} samples, and {name} as those of {own}"
-                ),
+                format!("is {said}: the plan reads the profile's times for {said} samples, and {name} for {own}"),
                 format!("give --profile-batch {said}, or plan again"),
             ))
         }
@@ -410,11 +403,11 @@ fn same_splits(
         let refuse =
             |problem: String, repair: &str| Err(LoadError::at(source, format!("operators[{i}].node"), problem, repair));
         if !planned.contains(&part.node) {
-            let repair = "the stages' nodes hold: mend it, or remove `operators`";
+            let repair = "the stages' nodes count: correct it, or remove `operators`";
             return refuse(format!("is {}, which is no node of the stages", part.node), repair);
         }
         if !seen.insert(part.node) {
-            return refuse(format!("is {}, which is there already", part.node), "keep one entry for every operator");
+            return refuse(format!("is {}, which is listed already", part.node), "keep one entry for every operator");
         }
         // An unreadable choice is reported by the check.
         let Some(own) = chosen_of.get(&part.node) else { continue };
@@ -425,7 +418,7 @@ fn same_splits(
                 source,
                 format!("operators[{i}].splits.{}", printable(name)),
                 format!("is {}, but the choice of node {} says {there}", part.splits[name], part.node),
-                "the stages' choices hold: mend one of the two, or remove `operators`",
+                "the stages' choices count: correct one of the two, or remove `operators`",
             ));
         }
     }
@@ -460,7 +453,7 @@ fn measure(
 ) -> Result<Measure, LoadError> {
     let known = family::of(workload).measures(options);
     let refuse = |field: &str, said: &str, repair: String| {
-        let problem = format!("is `{}`, which cannot be measured", printable(said));
+        let problem = format!("is `{}`, which is not a known measure", printable(said));
         LoadError::at(source, format!("objective.{field}"), problem, repair)
     };
     let Some(measure) = known.iter().find(|measure| measure.name() == part.name) else {
@@ -491,18 +484,21 @@ pub(crate) fn nodes_with_modes(
     let mut mode_of: FxHashMap<NodeId, String> = FxHashMap::default();
     for (key, mode) in modes {
         let Some(id) = key.parse().ok().map(NodeId).filter(|id| members.contains(id)) else {
-            return refuse(format!("names `{}`, which is no node of the stage", printable(&key)), "remove it".into());
+            return refuse(
+                format!("lists `{}`, which is not a node of the stage", printable(&key)),
+                "remove it".into(),
+            );
         };
         // Names must be normalised as in the reader of workloads, because they are compared.
         if mode_of.insert(id, single_line(&mode)).is_some() {
-            return refuse(format!("names node {id} twice"), "keep one mode for every node".into());
+            return refuse(format!("lists node {id} twice"), "keep one mode for every node".into());
         }
     }
     let mut pairs = Vec::with_capacity(ids.len());
     for (i, &id) in ids.iter().enumerate() {
         let Some(&index) = by_id.get(&id) else {
-            let problem = format!("is {id}, which is no node of {}", workload.name);
-            let repair = "check that plan and workload belong together";
+            let problem = format!("is {id}, which is not a node of {}", workload.name);
+            let repair = "check the plan with its own workload";
             return Err(LoadError::at(source, format!("stages[{stage}].nodes[{i}]"), problem, repair));
         };
         let Some(mode) = mode_of.get(&id) else {

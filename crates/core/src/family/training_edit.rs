@@ -68,7 +68,7 @@ impl TrainingEditContext<'_> {
 
     fn done(&self, configuration: Configuration, what: String) -> Result<EditResult> {
         if configuration == self.now {
-            return refuse("that changes nothing");
+            return refuse("nothing changes");
         }
         self.configured_plan(configuration).map(|plan| EditResult { plan, what })
     }
@@ -86,7 +86,7 @@ impl TrainingEditContext<'_> {
                 Err(refused) => first_refusal = first_refusal.or(Some(refused)),
             }
         }
-        Err(first_refusal.unwrap_or_else(|| EditError("the devices do not divide into another such degree".into())))
+        Err(first_refusal.unwrap_or_else(|| EditError("no other such degree divides the devices".into())))
     }
 
     /// Degrees above or below the current one, up to the number of devices.
@@ -151,10 +151,10 @@ impl TrainingEditContext<'_> {
     /// Moves `count` layers from a stage to its neighbour.
     fn shift(&self, from: usize, to: usize, count: u32) -> Result<EditResult> {
         if self.plan.stages.len() < 2 {
-            return refuse("there is one stage only, so there is no boundary to move");
+            return refuse("there is only one stage, so there is no boundary to move");
         }
         if self.now.layout.virtual_stages > 1 {
-            return refuse("virtual stages are equal parts of the model: take one virtual stage to move a boundary");
+            return refuse("virtual stages are equal parts of the model: use one virtual stage to move a boundary");
         }
         let Some(split) = configured::split(self.profile, &self.now) else {
             return refuse("the layers are not split over the stages, so there is no boundary to move");
@@ -178,7 +178,7 @@ impl TrainingEditContext<'_> {
             return refuse("these nodes are not of one stage");
         };
         if to >= self.plan.stages.len() || from.abs_diff(to) != 1 {
-            return refuse("layers stand in a row: they go to the stage before or the one behind");
+            return refuse("layers form a chain: move them to the previous or the next stage");
         }
         if nodes.iter().any(|&node| self.profile.layer_of(node).is_none()) {
             return refuse("the embedding stays on the first stage and the head on the last");
@@ -207,7 +207,7 @@ impl TrainingEditContext<'_> {
     fn up_to(&self, nodes: &[NodeIndex]) -> Result<Recompute> {
         let layers: Vec<usize> = nodes.iter().filter_map(|&node| self.profile.layer_of(node)).collect();
         let (Some(&first), Some(&last)) = (layers.first(), layers.last()) else {
-            return refuse("the embedding and the head are never computed again: choose layers");
+            return refuse("the embedding and the head are never recomputed: choose layers");
         };
         let Some(split) = configured::split(self.profile, &self.now) else {
             return refuse("the layers are not split over the stages");

@@ -37,7 +37,7 @@ pub enum MappingChoice {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// The plan has no stages, so its traffic is unknown.
-    #[error("the plan has no stages that a batch flows through, so nothing says who talks to whom")]
+    #[error("the plan has no pipeline stages, so its communication is unknown")]
     NoStages,
     /// The demands cannot be mapped onto this topology.
     #[error(transparent)]

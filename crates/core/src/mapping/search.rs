@@ -130,7 +130,8 @@ impl MappingSettings {
 pub enum MapError {
     /// More workers than devices.
     #[error(
-        "the plan has {workers} parts and {topology} {devices} devices: take a larger topology, or plan for --devices {devices}"
+        "the plan has {workers} parts and {topology} {devices} devices: use a larger topology, or plan for --devices \
+        {devices}"
     )]
     TooFew {
         /// Parts of the plan.
@@ -141,7 +142,7 @@ pub enum MapError {
         topology: String,
     },
     /// The topology is disconnected.
-    #[error("{topology} is in two parts that nothing joins: {from} cannot reach {to}; no plan can be mapped onto both")]
+    #[error("{topology} has two parts without a link between them: {from} cannot reach {to}; no plan can use both")]
     Apart {
         /// The topology's name.
         topology: String,
@@ -151,9 +152,7 @@ pub enum MapError {
         to: String,
     },
     /// Too many devices for exhaustive search.
-    #[error(
-        "every mapping can be tried on up to {EXHAUSTIVE} devices, and {topology} has {devices}: use mapping=search"
-    )]
+    #[error("exhaustive mapping takes up to {EXHAUSTIVE} devices, and {topology} has {devices}: use mapping=search")]
     TooLarge {
         /// Number of devices.
         devices: usize,
@@ -170,7 +169,8 @@ pub enum MapError {
     },
     /// `parallel_degree` is not a multiple of `parallel_same_t`.
     #[error(
-        "parallel_degree {degree} is no multiple of parallel_same_t {same_target}: so many targets are tried at once as the one goes into the other"
+        "parallel_degree {degree} is not a multiple of parallel_same_t {same_target}: their quotient is the number \
+        of targets"
     )]
     Parallel {
         /// Searches for the same target.
@@ -301,7 +301,8 @@ pub fn map(instance: &MappingInstance<'_>, settings: &MappingSettings, search: &
     let cost = instance.cost(&devices);
     let ties = !idle && !instance.consider.shared_links && instance.matrix.uniform();
     if ties {
-        run.notes.push(format!("all pairs of {} attain the same: no mapping is better than another", topology.name));
+        run.notes
+            .push(format!("all pairs of {} have the same bandwidth: all mappings are equally good", topology.name));
     }
     let proved = cost.seconds <= run.proved * (1.0 + 1e-9);
     let TargetSearch { proved: bound, budget, notes, .. } = run;
@@ -337,9 +338,9 @@ struct TargetSearch<'a, 'b> {
 impl TargetSearch<'_, '_> {
     fn why_idle(&self) -> String {
         if self.instance.consider.transfers || self.instance.consider.all_reduces {
-            "nothing is sent between devices: every mapping is as good, and the identity is taken".into()
+            "the plan has no communication: all mappings are equally good, and the identity is used".into()
         } else {
-            "neither transfers nor all-reduces are to be considered: the identity is taken".into()
+            "transfers and all-reduces are both ignored: the identity is used".into()
         }
     }
 
@@ -360,7 +361,7 @@ impl TargetSearch<'_, '_> {
             self.budget = true;
             let constructed = if halved { "identity, greedy and bipartition" } else { "identity and greedy" };
             self.notes.push(format!(
-                "above {SEARCHED} devices mappings are constructed and not searched for: the better of {constructed}"
+                "above {SEARCHED} devices mappings are constructed, without search: the better of {constructed}"
             ));
             return best.1;
         }

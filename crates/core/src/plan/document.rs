@@ -300,9 +300,9 @@ impl MappingPart {
     pub fn summary(&self) -> String {
         let at = self.bottleneck.as_ref().zip(self.bottleneck_bytes_per_s);
         let at = at.map(|(place, width)| format!(", most at {place} ({})", units::bandwidth_exact(width)));
-        let how = if self.proved { "proven the least" } else { "not proven the least" };
+        let how = if self.proved { "proven optimal" } else { "not proven optimal" };
         format!(
-            "{} of communication a microbatch{}, {how}",
+            "{} of communication per microbatch{}, {how}",
             units::seconds(self.communication_s),
             at.unwrap_or_default()
         )
@@ -319,7 +319,8 @@ pub struct SimulationPart {
     /// Samples per second; microbatches per second if the number of samples is not known.
     pub samples_per_s: f64,
     /// Fraction of device time that is idle, 0 to 1.
-    pub bubble: f64,
+    #[serde(rename = "bubble")]
+    pub idle: f64,
     /// Peak memory over all devices, bytes.
     pub peak_memory_bytes: f64,
     /// Assumptions other than the defaults, by name, as text.

@@ -230,10 +230,10 @@ impl ExecutionPart {
                 _ => parts == own.schedule.least_parts(),
             };
             if !fits {
-                let problem = format!("is {parts}, which the schedule {} does not take", own.schedule.id());
+                let problem = format!("is {parts}, which the schedule {} does not allow", own.schedule.id());
                 let repair = match own.schedule {
-                    Schedule::Interleaved => format!("a whole number from 2 to {MOST_PARTS} would do"),
-                    _ => "remove it: only `interleaved` has a choice".into(),
+                    Schedule::Interleaved => format!("write a whole number from 2 to {MOST_PARTS}"),
+                    _ => "remove it: only `interleaved` has virtual stages to choose".into(),
                 };
                 return Err(LoadError::at(source, "virtual_stages", problem, repair));
             }

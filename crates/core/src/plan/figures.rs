@@ -99,7 +99,8 @@ pub struct SimulationFigures {
     /// Microbatches, or samples, per second.
     pub samples_per_s: Option<f64>,
     /// Fraction of device time that is idle.
-    pub bubble: Option<f64>,
+    #[serde(rename = "bubble")]
+    pub idle: Option<f64>,
     /// Peak memory over all devices, bytes.
     pub peak_memory_bytes: Option<f64>,
     /// Assumptions other than the defaults, by name, as text.
@@ -134,13 +135,16 @@ impl Figures {
             return None;
         }
         let Some(bound) = claims.lower_bound else {
-            return Some("says it is optimal, but has no lower_bound that would show it".into());
+            return Some("is optimal by its own statement, but has no lower_bound to show it".into());
         };
         let value = if score.is_valid() { score.value } else { claims.value? };
         let room = (value - bound).abs() > TOLERANCE * value.abs();
         (room && plan.measure.is_better(bound, value)).then(|| {
             let (value, bound) = (plan.measure.show(value), plan.measure.show(bound));
-            format!("says it is optimal at {value}, but its own bound of {bound} leaves room for a better plan")
+            format!(
+                "is optimal at {value} by its own statement, but its lower bound {bound} leaves room for a \
+                better plan"
+            )
         })
     }
 }
@@ -157,12 +161,12 @@ impl Figures {
 impl SimulationFigures {
     /// Differences from the recomputed simulation, a sentence each.
     pub fn differences(&self, simulated: &SimulationPart) -> Vec<String> {
-        // Absolute tolerance: the rounding error of a bubble near 0 may be large in relative terms.
-        let bubble = self.bubble.filter(|said| (said - simulated.bubble).abs() > TOLERANCE);
+        // Absolute tolerance: the rounding error of an idle share near 0 may be large in relative terms.
+        let idle = self.idle.filter(|said| (said - simulated.idle).abs() > TOLERANCE);
         let pairs = [
             ("iteration_s", self.iteration_s, simulated.iteration_s),
             ("samples_per_s", self.samples_per_s, simulated.samples_per_s),
-            ("bubble", bubble, simulated.bubble),
+            ("bubble", idle, simulated.idle),
             ("peak_memory_bytes", self.peak_memory_bytes, simulated.peak_memory_bytes),
         ];
         differing(&pairs).map(|text| format!("simulation: {text}")).collect()
@@ -197,12 +201,12 @@ mod tests {
 
     #[test]
     fn a_share_that_is_nothing_but_rounding_is_nothing() {
-        let said = SimulationFigures { bubble: Some(0.0), ..SimulationFigures::default() };
-        let simulated = |bubble| SimulationPart {
+        let said = SimulationFigures { idle: Some(0.0), ..SimulationFigures::default() };
+        let simulated = |idle| SimulationPart {
             schedule: "1f1b".into(),
             iteration_s: 1.0,
             samples_per_s: 1.0,
-            bubble,
+            idle,
             peak_memory_bytes: 0.0,
             settings: BTreeMap::new(),
         };
@@ -221,6 +225,6 @@ mod tests {
         assert!(found(0.02).is_empty() && found(0.02 * (1.0 - 1e-9)).is_empty());
         assert!(found(0.01)[0].contains("leaves room for a better plan"));
         let unbound = figures.contradictions(&Claims::default(), &Plan::default(), &score);
-        assert_eq!(unbound, ["says it is optimal, but has no lower_bound that would show it"]);
+        assert_eq!(unbound, ["is optimal by its own statement, but has no lower_bound to show it"]);
     }
 }

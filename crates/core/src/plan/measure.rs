@@ -65,7 +65,7 @@ impl Measure {
             Measure::SeparateMaxima => "least largest forward plus largest backward load in the placement model",
             Measure::Latency { .. } => "least time for one sample in the latency model",
             Measure::Speedup(_) => "highest speed-up over one device in DAPPLE's model",
-            Measure::OperatorCost(_) => "least cost of a step in PaSE's model",
+            Measure::OperatorCost(_) => "least cost in PaSE's model",
         }
     }
 

@@ -58,7 +58,7 @@ pub struct EngineRules {
 /// Rules that all engines share.
 const ANY: EngineRules = EngineRules {
     version: "of each engine below",
-    source: "what all of them share",
+    source: "the rules shared by all of them",
     recompute: RecomputeRule::AllOrNone,
     schedules: &[Schedule::OneForwardOneBackward],
     stages_divide: true,
@@ -177,16 +177,16 @@ impl Runner {
         }
         if self.rules().stages_divide && !microbatches.is_multiple_of(stages) {
             return Some(format!(
-                "{} interleaves only where the stages divide the microbatches of a replica, and {stages} stages do not divide \
-                 {microbatches} microbatches",
+                "{} interleaves only if the stages divide the microbatches of a replica; {stages} stages do not \
+                divide {microbatches} microbatches",
                 self.title()
             ));
         }
         interleaved_round(stages, microbatches).is_none().then(|| {
             let rounds = microbatches / stages.max(1);
             format!(
-                "{} interleaves equal rounds of at least as many microbatches as stages, and {microbatches} microbatches do not \
-                 make {rounds} equal rounds over {stages} stages",
+                "{} interleaves equal rounds of at least one microbatch per stage; {microbatches} microbatches do \
+                not make {rounds} equal rounds over {stages} stages",
                 self.title()
             )
         })
@@ -206,6 +206,6 @@ impl Runner {
     /// Note for a plan over a workload without repeated layers, if the engine needs one.
     pub fn without_blocks(self) -> Option<&'static str> {
         (self == Runner::Any)
-            .then_some("Megatron-LM and Galvatron take repeated layers only, and no name of the workload repeats")
+            .then_some("Megatron-LM and Galvatron run repeated layers only, and no name of the workload repeats")
     }
 }

@@ -214,12 +214,12 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Violation::Empty => write!(f, "the plan has no stages"),
-            Violation::NoProfile => write!(f, "the workload's profile has no costs for pipeline stages"),
+            Violation::NoProfile => write!(f, "the workload has no costs for pipeline stages"),
             Violation::UnknownMeasure { name } => {
-                write!(f, "the plan is measured by {name}, which this workload's profile does not tell")
+                write!(f, "the plan is measured by {name}, which this workload does not have")
             }
-            Violation::Unassigned { node } => write!(f, "{node} is in no stage"),
-            Violation::Repeated { node, stage } => write!(f, "stage {stage}: {node} is in an earlier stage already"),
+            Violation::Unassigned { node } => write!(f, "{node} is not in any stage"),
+            Violation::Repeated { node, stage } => write!(f, "stage {stage}: {node} is already in an earlier stage"),
             Violation::UnknownNode { node, stage } => write!(f, "stage {stage}: there is no node {node}"),
             Violation::ZeroDegree { stage } => {
                 write!(f, "stage {stage}: data and tensor parallel degrees must be at least 1")
@@ -228,7 +228,7 @@ impl fmt::Display for Violation {
                 write!(f, "stage {stage}: {data_parallel} replicas do not divide {microbatches} microbatches")
             }
             Violation::TooManyReplicas { replicas, microbatches } => {
-                write!(f, "{replicas} replicas in all, but only {microbatches} microbatches in a batch")
+                write!(f, "{replicas} replicas in total, but only {microbatches} microbatches in a batch")
             }
             Violation::TooManyDevices { used, devices } => {
                 write!(f, "uses {used} devices, but there are only {devices}")
@@ -261,14 +261,14 @@ impl fmt::Display for Violation {
                 let shown = parts[..parts.len().min(PARTS_SHOWN)].join(", ");
                 let more = parts.len().saturating_sub(PARTS_SHOWN);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                write!(f, "these wait for one another, so that none can start: {shown}{more}")
+                write!(f, "these wait for one another in a cycle: {shown}{more}")
             }
             Violation::SharedMemory { stages, needed_bytes, limit_bytes } => {
                 let (last, others) = stages.split_last().map_or((&0, &stages[..]), |both| both);
                 let others: Vec<String> = others.iter().map(ToString::to_string).collect();
                 write!(
                     f,
-                    "stages {} and {last} share a device and need {} there, the limit is {}: {} too much",
+                    "stages {} and {last} share a device and need {} on it, the limit is {}: {} too much",
                     others.join(", "),
                     units::bytes_like(*needed_bytes, *limit_bytes),
                     units::bytes_exact(*limit_bytes),

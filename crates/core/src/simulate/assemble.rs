@@ -211,7 +211,7 @@ fn summarise(
     if timeline.iteration_s > 0.0 {
         let samples = if pipeline.samples > 0.0 { pipeline.samples } else { 1.0 };
         timeline.samples_per_s = samples * microbatches / timeline.iteration_s;
-        timeline.bubble = (1.0 - busy / (timeline.iteration_s * devices)).clamp(0.0, 1.0);
+        timeline.idle = (1.0 - busy / (timeline.iteration_s * devices)).clamp(0.0, 1.0);
     }
     timeline.links = links(pipeline, program, clock);
 }

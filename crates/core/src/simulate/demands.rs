@@ -88,7 +88,7 @@ impl Demands {
         let bytes_of = |transfer: &Transfer| if timed { transfer.seconds * bandwidth } else { transfer.bytes };
         if timed {
             let at = units::bandwidth_exact(bandwidth);
-            demands.notes.push(format!("the profile states transfers as times: they are taken to be times at {at}"));
+            demands.notes.push(format!("the profile states transfers as times: they are assumed to be times at {at}"));
         }
         let mut first = vec![];
         for (stage, planned) in (0..).zip(&pipeline.stages) {
@@ -149,8 +149,8 @@ impl Demands {
             }
         }
         if !pipeline.samples_are_split && pipeline.stages.iter().any(|stage| stage.devices > 1) {
-            let told =
-                "shards of a replica are taken to all-reduce the largest tensor at its boundary four times a node";
+            let told = "the shards of a replica are assumed to all-reduce the largest tensor at its boundary four times per \
+                node";
             demands.notes.push(told.into());
         }
         demands

@@ -43,24 +43,24 @@ impl Pipeline {
         }
         match schedule {
             Schedule::Interleaved => notes.push(format!(
-                "each stage's work is taken as {} equal parts of the model, dealt to the stages round robin; from the last stage \
-                 back to the first it sends as much as on the dearest boundary",
+                "each stage is assumed to have {} equal virtual stages, assigned round robin; the last stage sends \
+                to the first as much as over the most expensive boundary",
                 self.virtual_stages(schedule)
             )),
             Schedule::ZeroBubbleV => notes.push(
-                "each stage's work is taken as two equal parts of the model, the second half placed back from the last stage \
-                 to the first"
+                "each stage is assumed to have two equal virtual stages, the second half of the model placed from \
+                the last stage back to the first"
                     .into(),
             ),
-            Schedule::Inference => notes.push("forwards only; the bytes that are always there stay as for training".into()),
+            Schedule::Inference => notes.push("forward passes only; the fixed memory is that of training".into()),
             _ => {}
         }
         let told = self.stages.iter().all(|stage| stage.weight_gradient_s.is_some());
         if schedule.splits_backward() && told {
-            notes.push("the gradient of the weights is put off; it takes what the model's own products take".into());
+            notes.push("weight gradients are deferred; they take the time of the model's own products".into());
         } else if schedule.splits_backward() {
             let share = units::percent(settings.weight_gradient_share);
-            notes.push(format!("{share} of the backward, recomputation apart, is the gradient of the weights"));
+            notes.push(format!("weight gradients are {share} of the backward pass without recomputation"));
         }
         match settings.links {
             LinkModel::Private => {}
@@ -68,18 +68,13 @@ impl Pipeline {
             LinkModel::Shared => notes.push("transfers on a link between two stages share it fairly".into()),
         }
         if settings.links != LinkModel::Private && !self.machines.is_empty() {
-            notes.push(
-                "between machines it is their network ports that carry so much, out of one and into another".into(),
-            );
+            notes.push("between machines their network ports have this limit, in each direction".into());
         }
         if settings.buckets > 1 {
             notes.push(if settings.overlap {
-                format!(
-                    "gradients are all-reduced in {} buckets, each as soon as the last backward has made it",
-                    settings.buckets
-                )
+                format!("gradients are all-reduced in {} buckets, each as soon as it is complete", settings.buckets)
             } else {
-                "without overlap all gradients are reduced after the last backward".into()
+                "without overlap all gradients are reduced after the last backward pass".into()
             });
         }
         let refused = Schedule::ALL.into_iter().filter_map(|other| self.refusal(other));
@@ -114,8 +109,8 @@ impl Pipeline {
         let name = schedule.name();
         if self.runs_once() {
             let first = self.single_sample.is_none() && schedule == Schedule::ALL[0];
-            let reason = format!("{name} needs several microbatches; this plan runs once, with nothing to reorder");
-            let repair = self.single_sample.as_ref().map(|_| "a planner for throughput makes a pipeline".to_string());
+            let reason = format!("{name} needs several microbatches; this plan runs one sample");
+            let repair = self.single_sample.as_ref().map(|_| "use a planner for throughput".to_string());
             return (!first).then_some((reason, repair));
         }
         if let Some((reason, repair)) = self.no_parts(schedule) {
@@ -128,10 +123,11 @@ impl Pipeline {
             let most = MOST_CONTENDED / (operations / u64::from(self.microbatches)).max(1);
             return Some((
                 format!(
-                    "transfers that wait for links or devices are simulated for {most} microbatches at the most here, not {}",
+                    "with transfers that wait for links or devices the simulator takes at most {most} microbatches \
+                    here, not {}",
                     self.microbatches
                 ),
-                Some("private links and transfers that overlap can be simulated at any length".into()),
+                Some("private links with overlap have no such limit".into()),
             ));
         }
         None
@@ -151,14 +147,15 @@ impl Pipeline {
             let (from, to) = (skip.from + 1, skip.to + 1);
             return Some((
                 format!("{name} needs a chain of stages; stage {from} also sends to stage {to}"),
-                format!("merge stages {} to {to}, or move what sends and what receives together", from + 1),
+                format!("merge stages {} to {to}, or move the sender next to the receiver", from + 1),
             ));
         }
         let replicas = self.stages[0].replicas.max(1);
         if let Some(other) = self.stages.iter().position(|stage| stage.replicas.max(1) != replicas) {
             return Some((
                 format!(
-                    "{name} needs equally many replicas in all stages; stage 1 has {replicas} and stage {} has {}",
+                    "{name} needs the same number of replicas in all stages; stage 1 has {replicas} and stage {} has \
+                    {}",
                     other + 1,
                     self.stages[other].replicas.max(1)
                 ),
@@ -173,10 +170,10 @@ impl Pipeline {
             let either: Vec<String> = below.into_iter().chain(above).map(|m| m.to_string()).collect();
             return Some((
                 format!(
-                    "{name} over {count} stages{of} cannot part {m} microbatches into equal rounds of at least {count} for each \
-                     replica"
+                    "{name} over {count} stages{of} cannot divide {m} microbatches into equal rounds of at least \
+                    {count} per replica"
                 ),
-                format!("{} microbatches would do", either.join(" or ")),
+                format!("{} microbatches work", either.join(" or ")),
             ));
         }
         None

@@ -29,7 +29,7 @@ pub(super) fn simulate(pipeline: &Pipeline) -> Timeline {
         replicas: vec![1],
         iteration_s: now,
         samples_per_s: if now > 0.0 { pipeline.samples.max(1.0) / now } else { 0.0 },
-        bubble: 0.0,
+        idle: 0.0,
         busy_s: vec![now],
         memory: vec![vec![(0.0, bytes)]],
         peak_memory_bytes: vec![bytes],

@@ -94,21 +94,29 @@ impl SimulatorSetting {
         match self {
             SimulatorSetting::Overlap => "whether a device computes while it sends or receives: yes or no",
             SimulatorSetting::Links => {
-                "what transfers share: nothing (private), a link one at a time (exclusive), its bandwidth (shared)"
+                "how transfers use a link: without limit (private), one at a time (exclusive), sharing its bandwidth \
+                (shared)"
             }
-            SimulatorSetting::VirtualStages => "parts of the model on each device, a count",
+            SimulatorSetting::VirtualStages => "virtual stages per device",
             SimulatorSetting::WarmUp => {
-                "microbatches before the first backward, rounded up: at every stage (published), or on from the last (cumulative)"
+                "rounding of warm-up microbatches where replicas differ: up at every stage (published), or \
+                cumulative from the last stage"
             }
-            SimulatorSetting::ExtraWarmUp => "microbatches started early beyond those of 1F1B; `double`: as many again",
+            SimulatorSetting::ExtraWarmUp => {
+                "warm-up microbatches beyond those of 1F1B; `double`: twice as many as \
+                1F1B"
+            }
             SimulatorSetting::WeightGradientShare => {
-                "share of the backward that is put off: the gradients of the weights, %"
+                "weight gradients as a share of the backward pass, %; zero-bubble schedules defer them"
             }
             SimulatorSetting::ForwardShare => {
-                "share of a node's time that is forward, %, where the profile gives one time"
+                "forward share of a node's time, %, where the profile has one time for both passes"
             }
-            SimulatorSetting::Buckets => "parts of the gradient all-reduce; several overlap the last backward",
-            SimulatorSetting::OptimizerStep => "time of every device's optimizer step at the end, in ms or s",
+            SimulatorSetting::Buckets => {
+                "buckets of the gradient all-reduce; with more than one they overlap the \
+                last backward pass"
+            }
+            SimulatorSetting::OptimizerStep => "optimizer step of every device at the end, in ms or s",
         }
     }
 
@@ -280,7 +288,7 @@ impl SimulatorSetting {
     /// considers only the schedule and the other settings.
     pub fn unused(self, setup: &Setup, pipeline: Option<&Pipeline>) -> Option<&'static str> {
         if pipeline.is_some_and(Pipeline::runs_once) {
-            return Some("this plan runs once, in an order that nothing changes");
+            return Some("this plan runs one sample, in a fixed order");
         }
         let schedule = setup.schedule;
         let lacks = |is_there: fn(&Pipeline) -> bool| pipeline.is_some_and(|pipeline| !is_there(pipeline));
@@ -289,27 +297,28 @@ impl SimulatorSetting {
                 lacks(|pipeline| pipeline.sends().next().is_some()).then_some("no stage sends anything to another")
             }
             SimulatorSetting::VirtualStages => {
-                (schedule != Schedule::Interleaved).then_some("only interleaved 1F1B deals the model out in parts")
+                (schedule != Schedule::Interleaved).then_some("only interleaved 1F1B has virtual stages to choose")
             }
             SimulatorSetting::WarmUp if !warms_up(schedule) => {
-                Some("only 1F1B, eager 1F1B and ZB-H1 have a warm-up to round")
+                Some("only 1F1B, eager 1F1B and ZB-H1 round their warm-up")
             }
             SimulatorSetting::WarmUp => {
-                lacks(Pipeline::is_uneven).then_some("all stages have equally many replicas: both rules are the same")
+                lacks(Pipeline::is_uneven).then_some("all stages have the same number of replicas: both rules agree")
             }
             SimulatorSetting::ExtraWarmUp => (schedule != Schedule::EagerOneForwardOneBackward)
-                .then_some("only eager 1F1B starts more microbatches early"),
+                .then_some("only eager 1F1B has extra warm-up microbatches"),
             SimulatorSetting::WeightGradientShare => {
-                (!schedule.splits_backward()).then_some("only ZB-H1 and ZB-V part the backward")
+                (!schedule.splits_backward()).then_some("only ZB-H1 and ZB-V split the backward pass")
             }
-            SimulatorSetting::ForwardShare => {
-                lacks(|pipeline| pipeline.assumes_forward_share).then_some("the profile tells both passes apart")
-            }
+            SimulatorSetting::ForwardShare => lacks(|pipeline| pipeline.assumes_forward_share).then_some(
+                "the profile has separate times for both \
+                    passes",
+            ),
             SimulatorSetting::Buckets | SimulatorSetting::OptimizerStep if !schedule.has_backward() => {
-                Some("inference has no backward")
+                Some("inference has no backward pass")
             }
             SimulatorSetting::Buckets if !setup.settings.overlap => {
-                Some("without overlap gradients are reduced at the end, at once")
+                Some("without overlap gradients are reduced at the end, in one bucket")
             }
             SimulatorSetting::Buckets => lacks(|pipeline| pipeline.stages.iter().any(|stage| stage.all_reduce_s > 0.0))
                 .then_some("no stage has gradients to reduce"),

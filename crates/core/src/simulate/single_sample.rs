@@ -67,6 +67,6 @@ fn summarise(pipeline: &Pipeline, run: &SampleRun, timeline: &mut Timeline) {
     }
     let paid = timeline.iteration_s * run.accelerators as f64;
     if paid > 0.0 {
-        timeline.bubble = (1.0 - busy / paid).clamp(0.0, 1.0);
+        timeline.idle = (1.0 - busy / paid).clamp(0.0, 1.0);
     }
 }

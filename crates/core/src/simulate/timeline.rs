@@ -115,7 +115,7 @@ pub struct Timeline {
     /// Samples per second; microbatches per second if the number of samples is not known.
     pub samples_per_s: f64,
     /// Fraction of the devices' time without compute, 0 to 1, over the devices that the plan uses.
-    pub bubble: f64,
+    pub idle: f64,
     /// Seconds of compute of the busiest replica of every stage.
     pub busy_s: Vec<f64>,
     /// By stage: memory in use on one device of its fullest replica, as steps `(time, bytes)` in time order. The first
@@ -135,13 +135,13 @@ impl Timeline {
         self.peak_memory_bytes.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Figures in one line: iteration time, throughput, bubble, peak memory.
+    /// Figures in one line: iteration time, throughput, idle share, peak memory.
     pub fn summary(&self) -> String {
         format!(
-            "{} an iteration, {} samples/s, bubble {}, peak memory {}",
+            "{} an iteration, {} samples/s, idle {}, peak memory {}",
             units::seconds(self.iteration_s),
             units::number(self.samples_per_s),
-            units::percent(self.bubble),
+            units::percent(self.idle),
             units::bytes(self.peak_memory())
         )
     }
@@ -179,6 +179,6 @@ mod tests {
         assert_eq!(row(2), []);
         assert_eq!(timeline.memory[0], [(0.0, 1536.0), (1.0, 2048.0), (4.0, 1536.0), (6.0, 1024.0)]);
         // Nine of thirteen seconds of two devices are compute.
-        assert_eq!(timeline.summary(), "6.500 s an iteration, 0.4615 samples/s, bubble 30.8%, peak memory 2.00 KiB");
+        assert_eq!(timeline.summary(), "6.500 s an iteration, 0.4615 samples/s, idle 30.8%, peak memory 2.00 KiB");
     }
 }

@@ -68,7 +68,7 @@ impl Pipeline {
         }
         // The routes of the topology replace the machines of the plan.
         self.notes.push(format!(
-            "transfers and all-reduces take what they take on the routes of {}, each pair of replicas its own",
+            "transfers and all-reduces are timed on the routes of {}, separately for each pair of replicas",
             topology.name
         ));
         Some(self)

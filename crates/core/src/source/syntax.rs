@@ -37,7 +37,7 @@ pub(crate) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Erro
             let repair = if ["NaN", "Infinity", "nan", "inf"].iter().any(|word| near.contains(word)) {
                 "JSON has no NaN or Infinity: write a number"
             } else {
-                "mend the JSON there"
+                "correct the JSON there"
             };
             LoadError::at(source, path, format!("is not valid JSON: {message} (column {})", inner.column()), repair)
                 .on_line(line)

@@ -15,9 +15,9 @@ pub(super) const TERMS: [Term; 9] = [
     Term {
         name: "tensor parallel",
         also: &["TP", "tensor degree", "tensor parallelism"],
-        text: "The matrices of a layer are cut, and every device of the group computes its piece of the same layer for the \
-               same sample. It divides time and memory, but the pieces are put together within every layer, which only fast \
-               links bear.",
+        text: "The matrices of a layer are cut, and every device of the group computes its piece of the same layer \
+            for the same sample. It divides time and memory, but every layer combines the pieces, which needs fast \
+            links.",
         picture: "              [ W | W ]
  activation x [ W | W ]  ->  two halves, then an all-reduce
               dev0 dev1",
@@ -25,8 +25,8 @@ pub(super) const TERMS: [Term; 9] = [
     Term {
         name: "sequence parallel",
         also: &["SP"],
-        text: "What tensor parallelism leaves whole, norms and dropouts, is cut along the tokens of the sequence. It costs \
-               no time and divides the activations that would be kept in full on every device.",
+        text: "Norms and dropouts, which tensor parallelism leaves whole, are split along the tokens of the \
+            sequence. It costs no time and divides activations that every device would keep in full.",
         picture: " tokens   1..1024 | 1025..2048
  norm      dev 0  |   dev 1",
     },
@@ -41,8 +41,8 @@ pub(super) const TERMS: [Term; 9] = [
     Term {
         name: "expert parallel",
         also: &["EP", "mixture of experts", "MoE"],
-        text: "In a layer of many experts each device holds some of them, and tokens travel to the expert chosen for them \
-               and back. It divides the memory of experts; the travel is an all-to-all exchange in every such layer.",
+        text: "In a layer of many experts each device holds some of them, and tokens travel to the expert chosen for \
+            them and back. It divides the memory of experts; the price is an all-to-all exchange in every such layer.",
         picture: " tokens a b c d   router   dev 0: experts 1-4   <- a, c
                   ------>  dev 1: experts 5-8   <- b, d",
     },
@@ -58,16 +58,16 @@ pub(super) const TERMS: [Term; 9] = [
     Term {
         name: "transfer",
         also: &["edge", "communication", "send and receive"],
-        text: "What one stage sends to another: activations forward, gradients of the same size back. Where it does not \
-               overlap with computation it adds to the stage's time.",
+        text: "Data from one stage to another: activations forward, gradients of the same size back. Without overlap \
+            with computation it adds to the stage's time.",
         picture: " stage 1  [ F1 ]==>       [ F2 ]==>
  stage 2           [ F1 ]          [ F2 ]      ==> is the transfer",
     },
     Term {
         name: "bandwidth",
         also: &["link"],
-        text: "Bytes that go over a link in a second: hundreds of GB/s within a machine, ten to fifty between machines. \
-               Which parts of a plan talk over the slow links decides how well it runs.",
+        text: "Bytes per second over a link: hundreds of GB/s within a machine, ten to fifty between machines. A \
+            plan runs well if little of its traffic crosses slow links.",
         picture: " machine A  [0]=[1]=[2]=[3]        = fast, within
                    |
  machine B  [4]=[5]=[6]=[7]        | slow, between",
@@ -75,8 +75,8 @@ pub(super) const TERMS: [Term; 9] = [
     Term {
         name: "topology",
         also: &["mapping", "rank order"],
-        text: "Which devices are joined by which links. Mapping a plan onto it chooses the device of each part, so that \
-               neighbours in the pipeline are neighbours on the wires.",
+        text: "The links between devices. Mapping chooses the device of each part of a plan, so that neighbours in \
+            the pipeline have fast links.",
         picture: " plan      s1 - s2 - s3 - s4
  devices    0 -  1 -  3 -  2       0-1, 1-3, 3-2 are the fast links",
     },

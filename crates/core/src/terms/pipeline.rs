@@ -2,12 +2,12 @@
 
 use super::Term;
 
-pub(super) const TERMS: [Term; 11] = [
+pub(super) const TERMS: [Term; 13] = [
     Term {
         name: "stage",
         also: &["pipeline stage", "pipeline parallel", "PP"],
-        text: "A run of consecutive layers that one group of devices holds; what a stage computes it hands to the next. \
-               The slowest stage sets the pace of all, so a good cut makes stages take equally long.",
+        text: "Consecutive layers on one group of devices; each stage sends its output to the next one. The slowest \
+            stage limits the pipeline, so a good split makes stages equally long.",
         picture: " layers   1  2  3  4 | 5  6  7  8 | 9 10 11 12
           stage 1    |  stage 2   |  stage 3
           device 0  -->  device 1  -->  device 2",
@@ -23,8 +23,8 @@ pub(super) const TERMS: [Term; 11] = [
     Term {
         name: "microbatch",
         also: &["MBS"],
-        text: "A small part of the batch that goes through the pipeline by itself, so that all stages have something to do. \
-               More microbatches leave devices less idle; each must still be large enough to keep a device busy.",
+        text: "A part of the batch that goes through the pipeline on its own, so that all stages work at once. More \
+            microbatches mean less idle time; each must still be large enough to keep a device busy.",
         picture: " stage 1   1 2 3 4
  stage 2     1 2 3 4          time -->
  stage 3       1 2 3 4        the numbers are microbatches",
@@ -40,13 +40,28 @@ pub(super) const TERMS: [Term; 11] = [
     },
     Term {
         name: "bubble",
-        also: &["fill and drain", "idle", "pipeline bubble"],
-        text: "Time in which a device has nothing to do because the pipeline is still filling or already draining. With p \
-               equal stages and m microbatches it is (p - 1) of m + p - 1 parts: more microbatches or fewer stages make it \
-               smaller.",
+        also: &["pipeline bubble", "fill and drain", "warm-up and drain"],
+        text: "Idle time during warm-up and drain, as a share of the iteration. With p equal stages and m microbatches it \
+               is (p - 1) of m + p - 1 parts: more microbatches or fewer stages make it smaller.",
         picture: " stage 1   F F F F . . . . B B B B
  stage 2   . F F F F . . B B B B .      . is the bubble
  stage 3   . . F F F F B B B B . .",
+    },
+    Term {
+        name: "imbalance",
+        also: &["unbalanced stages"],
+        text: "Idle time of the other stages while the slowest stage works, as a share of the iteration. Moving layers away \
+               from the slowest stage makes it smaller.",
+        picture: " stage 1   FFBBBB..FFBBBB..
+ stage 2   FFFBBBBBFFFBBBBB   the slowest; . is the imbalance",
+    },
+    Term {
+        name: "idle",
+        also: &["idle time"],
+        text: "Share of the devices' time without computation: the bubble, the imbalance, and the waits for transfers and \
+               all-reduces. Reports list its parts in brackets, the largest first.",
+        picture: " stage 1   FFBBBB..FFBBBB..    imbalance
+ stage 2   ..FFFBBBBBFFFBB..   bubble at both ends",
     },
     Term {
         name: "GPipe",
@@ -78,8 +93,8 @@ pub(super) const TERMS: [Term; 11] = [
     Term {
         name: "zero bubble",
         also: &["zb-h1", "zb-v", "weight gradient"],
-        text: "Schedules that split a backward into the gradient of the input, which the stage before waits for, and that \
-               of the weights, which nobody waits for (Qi et al., 2024). The second fills what would be bubble.",
+        text: "Schedules that split a backward into the gradient of the input, which the stage before waits for, and \
+            that of the weights, for which no stage waits (Qi et al., 2024). The second fills the bubble.",
         picture: " stage 2   F F .  B B B          B whole backward
  stage 2   F F b  b b w w w      b input, w weights: moved into the gap",
     },

@@ -6,8 +6,8 @@ pub(super) const TERMS: [Term; 4] = [
     Term {
         name: "proven",
         also: &["optimal", "proof"],
-        text: "No plan of the planner's search space is better by the planner's own reckoning. It says nothing of plans \
-               outside that space or of what the reckoning leaves out, which is why a simulated figure stands beside it.",
+        text: "No plan in the planner's search space is better in the planner's model. The proof does not cover \
+            plans outside that space or effects outside that model, so reports add the simulated figure.",
         picture: " plan      20.06 ms/sample
  bound     20.06 ms/sample     equal: proven",
     },
@@ -22,8 +22,8 @@ pub(super) const TERMS: [Term; 4] = [
     Term {
         name: "simulated",
         also: &["simulation", "simulator"],
-        text: "One batch run through event by event: which device computes what and when, which link carries what, how full \
-               memory is. It scores plans of all planners alike, and knows what their formulas leave out.",
+        text: "One iteration played event by event: computation of each device, transfers on each link, memory over \
+            time. It scores the plans of all planners alike, with effects that their formulas leave out.",
         picture: " t=0    stage 1 starts F1
  t=6    F1 done, transfer begins
  t=8    stage 2 starts F1 ..",

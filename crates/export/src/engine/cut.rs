@@ -79,7 +79,7 @@ impl LayerCut {
             homes.dedup();
             if let [first, .., last] = homes[..] {
                 let (name, first, last) = (title(layer.kind), first + 1, last + 1);
-                problems.push(format!("{name} is spread over stages {first} to {last}; it cuts between layers only"));
+                problems.push(format!("{name} is on stages {first} to {last}; the engine cuts between layers only"));
             }
             stage_of_layer.push(homes.last().copied().unwrap_or(0));
         }
@@ -139,12 +139,12 @@ impl LayerCut {
         let told = || format!("a microbatch is {} samples on each of {replicas} replicas", units::number(planned));
         match requested {
             _ if !fits(size) => {
-                Some(format!("a batch of {batch} samples is no whole number for each of {replicas} replicas"))
+                Some(format!("a batch of {batch} samples is not a whole number for each of {replicas} replicas"))
             }
             Some(requested) if requested != size => {
-                Some(format!("microbatches of {requested} samples do not make up the batch; it takes {size}"))
+                Some(format!("microbatches of {requested} samples do not divide the batch; the export uses {size}"))
             }
-            None if f64::from(size) != planned => Some(format!("{}; it takes {size}", told())),
+            None if f64::from(size) != planned => Some(format!("{}; the export uses {size}", told())),
             _ => None,
         }
     }
@@ -200,9 +200,9 @@ fn is_idle(workload: &Workload, plan: &Plan, v: NodeIndex) -> bool {
 /// Name of a layer for people.
 pub(super) fn title(kind: LayerPosition) -> String {
     match kind {
-        LayerPosition::First => "what comes before the first block".into(),
+        LayerPosition::First => "nodes before the first block".into(),
         LayerPosition::Block(number) => format!("block {number}"),
-        LayerPosition::Last => "what comes after the last block".into(),
+        LayerPosition::Last => "nodes after the last block".into(),
         LayerPosition::Single => "a node".into(),
     }
 }

@@ -55,7 +55,8 @@ pub(super) fn notes(job: &EngineJob<'_>) -> Vec<String> {
     let mut notes = vec![];
     if job.cut.micro_batch_size.is_none() {
         let count = job.cut.microbatches;
-        notes.push(format!("fill in \"global_bsz\": {count} times the samples in a microbatch, which nobody states"));
+        notes
+            .push(format!("fill in \"global_bsz\": {count} times the samples in a microbatch, which are unknown here"));
     }
     notes.extend(model(job));
     let mut flags = vec![];
@@ -70,7 +71,7 @@ pub(super) fn notes(job: &EngineJob<'_>) -> Vec<String> {
         flags.push("--sequence-parallel".into());
     }
     if !flags.is_empty() {
-        notes.push(format!("a strategy has no field for these, give them when you start: {}", flags.join(" ")));
+        notes.push(format!("a strategy has no field for these, give them at launch: {}", flags.join(" ")));
     }
     notes
 }
@@ -86,7 +87,7 @@ const OWN: [([u64; 4], &str); 4] = [
 /// Note that names the model: a strategy does not.
 fn model(job: &EngineJob<'_>) -> Option<String> {
     let Some(model) = job.model() else {
-        return Some("fill in the model: nobody states its sizes, and a strategy has no field for them".into());
+        return Some("fill in the model: its sizes are unknown here, and a strategy has no field for them".into());
     };
     if let Some(experts) = model.experts {
         return Some(format!(

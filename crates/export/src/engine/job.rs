@@ -145,17 +145,15 @@ impl<'a> EngineJob<'a> {
                 }
             }
         }
-        Some(format!(
-            "the recomputed layers of a stage are no whole number for each of its virtual stages; {more} more recompute"
-        ))
+        Some(format!("the recomputed layers of a stage do not divide over its virtual stages; {more} more recompute"))
     }
 
     /// Notes for the user of the file: how memory was counted and what the plan leaves open.
     pub(super) fn notes(&self, engine: Engine) -> Vec<String> {
         if engine == Engine::Vllm {
             return vec![
-                "the plan was made for training: its memory is of gradients, optimizer and activations, not of a cache \
-                 of keys and values"
+                "the plan is for training: its memory holds gradients, optimizer and activations, not a cache of \
+                keys and values"
                     .into(),
             ];
         }
@@ -172,13 +170,15 @@ impl<'a> EngineJob<'a> {
         }
         match self.recipe.state_bytes_per_parameter {
             Some(bytes) if bytes < LEAST_TRAINING_STATE && !self.shards_optimizer() => notes.push(format!(
-                "memory was counted with {} bytes of state per parameter; training with Adam takes 16 to 18",
+                "memory was counted with {} bytes of state per parameter; training with Adam needs 16 to 18",
                 units::number(bytes)
             )),
             _ => {}
         }
         if self.parts.each() > 1 {
-            notes.push("every rank keeps as many layers as its stage has in the plan; which ones they are follows the schedule".into());
+            notes.push(
+                "every rank has as many layers as its stage in the plan; the schedule determines which ones".into(),
+            );
         }
         notes
     }

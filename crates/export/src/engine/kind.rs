@@ -172,10 +172,15 @@ impl Engine {
         })?;
         let (d, t) = degrees(&cut.stages[odd]);
         let rule = match self {
-            Engine::Galvatron => "as many devices for every stage",
+            Engine::Galvatron => "the same number of devices for every stage",
             _ => "the same degrees for every stage",
         };
-        Some(format!("stage 1 runs {} x {} and stage {} runs {d} x {t}; it takes {rule}", first.0, first.1, odd + 1))
+        Some(format!(
+            "stage 1 runs {} x {} and stage {} runs {d} x {t}; the engine needs {rule}",
+            first.0,
+            first.1,
+            odd + 1
+        ))
     }
 
     /// Recomputation that the engine cannot express.
@@ -189,10 +194,10 @@ impl Engine {
             _ if all || none => None,
             RecomputeRule::Count if counts.iter().all(|&(some, of)| some == most.min(of)) => None,
             RecomputeRule::Count => {
-                Some("stages recompute different numbers of layers; it takes one number for all".into())
+                Some("stages recompute different numbers of layers; the engine has one number for all".into())
             }
             RecomputeRule::AllOrNone => {
-                Some("some layers recompute and some do not; it recomputes all layers or none".into())
+                Some("some layers recompute and some do not; the engine recomputes all layers or none".into())
             }
         }
     }
@@ -200,8 +205,8 @@ impl Engine {
     /// All losses: parts of the plan that the engine cannot express.
     pub(super) fn losses(self, cut: &LayerCut) -> Vec<String> {
         let nameless = megatron::nameless(cut).filter(|_| matches!(self, Engine::Megatron | Engine::MegatronBridge));
-        let nameless =
-            nameless.map(|stage| format!("stage {} holds no block; its layout has no letter for that", stage + 1));
+        let nameless = nameless
+            .map(|stage| format!("stage {} holds no block, which the engine's layout cannot express", stage + 1));
         let mut losses: Vec<String> = self.uneven(cut).into_iter().chain(self.partial(cut)).chain(nameless).collect();
         if self == Engine::MaxText {
             let blocks: Vec<usize> = cut.stages.iter().map(CutStage::blocks).collect();

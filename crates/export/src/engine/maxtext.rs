@@ -48,7 +48,7 @@ pub(super) fn text(job: &EngineJob<'_>, limits: &Limits) -> String {
         Some(model) => rows.extend(sizes(&model)),
         None => {
             rows.push(("base_num_decoder_layers".into(), job.blocks().to_string()));
-            rows.push(("# base_emb_dim".into(), format!("fill in the other sizes, which nobody states: {SIZES}")));
+            rows.push(("# base_emb_dim".into(), format!("fill in the other sizes, unknown here: {SIZES}")));
         }
     }
     let rows: String = rows.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
@@ -59,7 +59,8 @@ pub(super) fn text(job: &EngineJob<'_>, limits: &Limits) -> String {
 }
 
 /// Values to fill in if the model's sizes are unknown.
-const SIZES: &str = "base_num_query_heads, base_num_kv_heads, head_dim, base_mlp_dim, vocab_size, decoder_block, num_experts, or model_name=..";
+const SIZES: &str = "base_num_query_heads, base_num_kv_heads, head_dim, base_mlp_dim, vocab_size, decoder_block, \
+    num_experts, or model_name=..";
 
 /// Rows of the model's sizes. A `model_name` would bring its own instead.
 fn sizes(model: &ModelShape) -> Vec<(String, String)> {
@@ -138,7 +139,8 @@ pub(super) fn losses(blocks: &[usize], own_microbatches: u32) -> Vec<String> {
     let mut losses = vec![];
     if let Some(odd) = blocks.iter().position(|count| *count != blocks[0]) {
         losses.push(format!(
-            "stage 1 has {} layers and stage {} has {}; it takes as many layers for every stage (--planner equal-partition)",
+            "stage 1 has {} layers and stage {} has {}; the engine needs the same number on every stage (--planner \
+            equal-partition)",
             blocks[0],
             odd + 1,
             blocks[odd]
@@ -146,7 +148,7 @@ pub(super) fn losses(blocks: &[usize], own_microbatches: u32) -> Vec<String> {
     }
     if stages > 1 && !(own_microbatches as usize).is_multiple_of(stages) {
         losses.push(format!(
-            "a replica works on {own_microbatches} microbatches; it takes a multiple of the {stages} stages"
+            "a replica works on {own_microbatches} microbatches; the engine needs a multiple of the {stages} stages"
         ));
     }
     losses
@@ -160,15 +162,14 @@ pub(super) fn notes(job: &EngineJob<'_>) -> Vec<String> {
     ];
     if job.schedule != Schedule::GPipe || job.own_microbatches() as usize > job.ranks() && job.ranks() > 1 {
         notes.push(
-            "every stage holds the activations of all its microbatches (GPipe): look at --schedule gpipe in simulate"
-                .into(),
+            "every stage holds the activations of all its microbatches (GPipe): see `simulate --schedule gpipe`".into(),
         );
     }
     if !job.recomputes() {
-        notes.push("minimal_with_context saves most: elementwise operations are still computed again".into());
+        notes.push("minimal_with_context is the closest policy: elementwise operations are still recomputed".into());
     }
     if job.experts_are_whole() {
-        notes.push("experts are divided over tensor parts there; figures hold them whole on each".into());
+        notes.push("the engine splits experts over tensor ranks; the figures have whole experts on each rank".into());
     }
     notes
 }

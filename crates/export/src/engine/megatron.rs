@@ -66,7 +66,7 @@ pub(super) fn text(job: &EngineJob<'_>) -> String {
     }
     let mut head = format!("# {}\n", job.layout_line());
     if !open.is_empty() {
-        head += &format!("# fill in what the workload does not tell: {}\n", open.join(", "));
+        head += &format!("# fill in what the workload does not state: {}\n", open.join(", "));
     }
     if job.cut.micro_batch_size.is_none() {
         head += &format!("# a batch is {} microbatches over all replicas\n", job.cut.microbatches);

@@ -115,7 +115,8 @@ pub(super) fn sizes(layers: u64, model: Option<&ModelShape>) -> String {
     let open = if model.is_some() {
         ""
     } else {
-        "# fill in its other sizes, which nobody states: hidden_size, num_attention_heads, num_query_groups, num_moe_experts\n"
+        "# fill in its other sizes, unknown here: hidden_size, num_attention_heads, num_query_groups, \
+        num_moe_experts\n"
     };
-    format!("\n# What the plan was made for; a recipe of another model is refused.\n{open}MODEL = {{\n{lines}}}\n")
+    format!("\n# The model of the plan; a recipe of another model is refused.\n{open}MODEL = {{\n{lines}}}\n")
 }

@@ -96,7 +96,7 @@ pub(super) fn open(model: &ModelShape) -> Vec<String> {
             open.push(flag.to_string());
         }
     };
-    ask(model.norm.is_none(), "--normalization (its norms are none that a flag names)");
+    ask(model.norm.is_none(), "--normalization (no flag names its norms)");
     ask(model.bias.is_none(), "--disable-bias-linear (if matrices have no biases)");
     ask(model.query_key_value_bias.is_none(), "--add-qkv-bias (if those projections have biases)");
     ask(model.experts.is_some_and(|experts| experts.layers.is_none()), "--moe-layer-freq (which layers have experts)");
@@ -108,12 +108,16 @@ pub(super) fn remarks(model: &ModelShape) -> Vec<String> {
     let rotary = if model.learned_positions || model.slopes { "" } else { ", --rotary-base" };
     let router = if model.experts.is_some() { ", the router's score, balance and groups" } else { "" };
     let mut remarks =
-        vec![format!("vocabulary: {} rows; tokenizer and data{rotary}{router} are yours to add", model.vocabulary)];
+        vec![format!("vocabulary: {} rows; add tokenizer and data{rotary}{router} yourself", model.vocabulary)];
     if model.mixed_attention {
-        remarks.push("layers attend in several ways: the flags give that of most; see the model's own script".into());
+        remarks.push(
+            "layers have several kinds of attention: the flags give the most common one; see the model's \
+            own script"
+                .into(),
+        );
     }
     if model.slopes {
-        remarks.push("its positions are slopes (ALiBi), which Megatron-LM does not have".into());
+        remarks.push("its positions are ALiBi, which Megatron-LM does not have".into());
     }
     if model.bidirectional {
         remarks.push("an encoder: these flags are for pretrain_bert.py".into());

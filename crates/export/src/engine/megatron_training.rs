@@ -59,13 +59,14 @@ fn head(profile: &TrainingProfile, run: &TrainingRun) -> String {
         layout.pipeline
     );
     head += if profile.model.details.is_some_and(|details| details.norm.is_some()) {
-        "# fill in what a configuration does not tell: --rotary-base, tokenizer and data\n"
+        "# fill in what a layout does not state: --rotary-base, tokenizer and data\n"
     } else {
-        "# fill in what a configuration does not tell: kind of norm (--normalization RMSNorm), biases \
-         (--disable-bias-linear, --add-qkv-bias), --rotary-base, tokenizer and data\n"
+        "# fill in what a layout does not state: kind of norm (--normalization RMSNorm), biases \
+        (--disable-bias-linear, --add-qkv-bias), --rotary-base, tokenizer and data\n"
     };
     if profile.model.kinds.len() > 1 {
-        head += "# layers are of several kinds: the flags below give the commonest; see the model's own script\n";
+        head += "# layers are of several kinds: the flags below give the most common one; see the model's own \
+            script\n";
     }
     head
 }

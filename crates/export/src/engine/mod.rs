@@ -178,7 +178,7 @@ pub fn export(
     let virtual_stages = settings.virtual_stages.or(virtual_stages.map(|own| own.virtual_stages)).unwrap_or(2);
     if !engine.schedules().contains(&schedule) && schedule != Schedule::SingleSample {
         let known: Vec<&str> = engine.schedules().iter().map(|schedule| schedule.id()).collect();
-        return Err(refused(engine, schedule, format!("it runs {} only", known.join(", "))));
+        return Err(refused(engine, schedule, format!("it runs only {}", known.join(", "))));
     }
     let mut layering = Layering::of(workload, settings.layers.as_deref())?;
     if engine.merges_ends() {
@@ -222,11 +222,11 @@ pub fn export(
     if nearest.is_empty() {
         let known = !family::of(workload).tensor_degrees().is_empty();
         let why = if !known {
-            "the nearest plan is known only where nodes have times by tensor degree (Piper's JSON)"
+            "the nearest plan is found only for nodes with times by tensor degree (Piper's JSON)"
         } else if stopped {
-            "no plan that it can run was found before the deadline"
+            "no plan for it was found before the deadline"
         } else {
-            "no plan that it can run keeps the limits"
+            "no plan for it keeps the limits"
         };
         losses.push(why.into());
         return Err(impossible(losses));
@@ -256,7 +256,7 @@ fn substituted(losses: &[String], nearest: &Plan, reason: &str) -> String {
     let stages = nearest.stages.len();
     let plural = if stages == 1 { "stage" } else { "stages" };
     format!(
-        "this plan it cannot run as it is ({}), and of the nearest it can run, {stages} {plural}: {reason}",
+        "it cannot run this plan unchanged ({}), and the nearest plan has {stages} {plural}: {reason}",
         losses.join("; ")
     )
 }
@@ -315,7 +315,7 @@ impl ExportRequest<'_> {
         let mut notes = job.notes(engine);
         let other = settings.micro_batch_size.zip(recipe.micro_batch).filter(|(asked, known)| asked != known);
         notes.extend(other.filter(|_| engine != Engine::Vllm).map(|(asked, known)| {
-            format!("memory and times were counted for {known} samples in a microbatch, not for {asked}")
+            format!("memory and times hold for {known} samples in a microbatch, not for {asked}")
         }));
         notes.extend(warm_up::note(engine, plan));
         notes.extend(match engine {

@@ -52,7 +52,7 @@ impl RegistryEntry<'_> {
             "{head}{import}{imports}
 
 {checks}
-# The splitter drops modules that no part names: all of them are here.
+# The splitter drops modules that are in no part: all modules are listed.
 MODEL_PARTS = [
 {parts}]
 
@@ -178,11 +178,11 @@ pub(super) fn notes(job: &EngineJob<'_>) -> Vec<String> {
     let (_, added) = complete(modules(&job.parts.parts, job.names), job.names);
     if !added.is_empty() {
         let names: Vec<String> = added.iter().map(|name| python::string(name)).collect();
-        notes.push(format!("the workload has no node for {}: they are with the outer stages", names.join(", ")));
+        notes.push(format!("the workload has no node for {}: they join the outer stages", names.join(", ")));
     }
     notes.extend(unlike(job));
     if job.experts_are_whole() {
-        notes.push("experts are divided over tensor parts there; figures hold them whole on each".into());
+        notes.push("the engine splits experts over tensor ranks; the figures have whole experts on each rank".into());
     }
     notes
 }
@@ -193,6 +193,6 @@ fn unlike(job: &EngineJob<'_>) -> Option<String> {
     let has = torchtitan_model::built_in_config(&model).is_some();
     (!has).then(|| {
         let what = if model.experts.is_some() { "such a mixture of experts" } else { "such a model" };
-        format!("torchtitan 0.3 has no configuration of {what}: fill in yours, the sizes in MODEL refuse others")
+        format!("torchtitan 0.3 has no configuration of {what}: fill in yours; the sizes in MODEL reject any other")
     })
 }

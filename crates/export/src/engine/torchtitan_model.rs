@@ -126,10 +126,11 @@ impl FileModel {
         let open = if self.model.is_some() {
             ""
         } else {
-            "\n# fill in its other sizes, which nobody states: hidden size, vocabulary, attention heads, query groups, experts"
+            "\n# fill in its other sizes, unknown here: hidden size, vocabulary, attention heads, query groups, \
+            experts"
         };
         format!(
-            "# What the plan was made for; another model is refused.{open}
+            "# The model of the plan; another model is refused.{open}
 MODEL = {{
 {entries}}}
 

@@ -38,7 +38,7 @@ pub(super) fn export(
     let own = configured::of_plan(profile, plan);
     let runs = program::schedule(&profile.run(&own, limits.samples()));
     if let Some(asked) = settings.schedule.filter(|asked| *asked != runs) {
-        let reason = format!("the configuration that was planned runs {}, and memory was counted for that", runs.id());
+        let reason = format!("the planned layout runs {}, and its memory was counted for that", runs.id());
         return Err(ExportError::Schedule { engine: engine.title(), schedule: asked.id(), reason });
     }
     if let Some(reason) = refused(engine, own.zero_bubble) {
@@ -55,7 +55,7 @@ pub(super) fn export(
         written = configured::plan(profile, near.clone(), &split);
         let other = check(workload, limits, &written);
         if let Some(violation) = other.violations.first() {
-            return Err(impossible([losses, vec![format!("the nearest configuration: {violation}")]].concat()));
+            return Err(impossible([losses, vec![format!("the nearest layout: {violation}")]].concat()));
         }
         value = other.value;
     }
@@ -79,8 +79,8 @@ pub(super) fn export(
 fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<String> {
     match (engine, schedule?) {
         (Engine::TorchTitan, ZeroBubble::V) => None,
-        (Engine::TorchTitan, ZeroBubble::H1) => Some("of zero-bubble schedules it runs zb-v only".into()),
-        _ => Some("it puts no gradients off; torchtitan runs zb-v".into()),
+        (Engine::TorchTitan, ZeroBubble::H1) => Some("its only zero-bubble schedule is zb-v".into()),
+        _ => Some("it does not defer weight gradients; torchtitan runs zb-v".into()),
     }
 }
 
@@ -90,7 +90,7 @@ fn nearest(engine: Engine, own: &Configuration) -> (Configuration, Vec<String>) 
     if engine == Engine::TorchTitan
         && let Recompute::Layers(layers) = own.recompute
     {
-        losses.push(format!("it recomputes all layers or none, not {layers} of each part: all recompute"));
+        losses.push(format!("it recomputes all layers or none, not {layers} of each stage: all recompute"));
         near.recompute = Recompute::Full;
     }
     (near, losses)
@@ -108,13 +108,18 @@ fn unlike(run: &TrainingRun) -> Vec<String> {
     let (d, t, c) = (run.layout.data, run.layout.tensor, run.layout.context);
     add(
         !settings.fsdp && settings.distributed_optimizer && d > 1,
-        "it divides gradients and weights with the optimizer's state (FSDP2); figures divide that state alone: --stack torchtitan counts as it does",
+        "it shards gradients and weights as well as the optimizer's state (FSDP2); the figures shard the state \
+        alone: --stack torchtitan counts like the engine",
     );
-    add(settings.attention == AttentionKernel::Unfused, "attention is fused there; figures are of unfused scores");
-    add(t > 1 && !settings.sequence_parallel, "figures are without sequence parallelism, which is switched off here");
+    add(
+        settings.attention == AttentionKernel::Unfused,
+        "the engine fuses attention; the figures are for unfused \
+        scores",
+    );
+    add(t > 1 && !settings.sequence_parallel, "the figures are without sequence parallelism, which is off here");
     add(
         c > 1 && settings.context_style == ContextStyle::AllToAll,
-        "context parallelism passes keys and values there (all-gather or ring); figures exchange heads",
+        "the engine's context parallelism passes keys and values (all-gather or ring); the figures exchange heads",
     );
     notes
 }

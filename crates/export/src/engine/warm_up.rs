@@ -8,8 +8,8 @@ pub(super) fn note(engine: Engine, plan: &Plan) -> Option<String> {
     let rounds_on = plan.execution.is_some_and(|own| own.warm_up == WarmUp::Cumulative);
     (rounds_on && !plan.has_even_replicas()).then(|| {
         format!(
-            "the plan counts on the cumulative warm-up; {} starts as many microbatches as there are stages behind, so that \
-             uneven replicas wait for each other",
+            "the plan needs the cumulative warm-up; {} starts one microbatch per later stage, so uneven replicas \
+            wait for each other",
             engine.title()
         )
     })

@@ -69,7 +69,7 @@ pub(super) fn rows(workload: &Workload, limits: &Limits, plan: &Plan, score: &Sc
     };
     let mut rows: Vec<StageBox> = plan.stages.iter().zip(&score.stages).enumerate().map(stage).collect();
     if let Some(row) = bottleneck.and_then(|at| rows.get_mut(at)).filter(|row| row.verdict.is_empty()) {
-        row.verdict = "the slowest: sets the pace".into();
+        row.verdict = "slowest stage".into();
     }
     rows
 }
@@ -96,7 +96,7 @@ fn of_stage(
             row.time = units::seconds(times.finish_s - times.start_s);
             let latency_s: f64 = score.stages.iter().filter_map(|s| s.sample).map(|s| s.critical_s).sum();
             if latency_s > 0.0 && times.critical_s > 0.0 {
-                row.verdict = format!("waited for: {} of the latency", units::percent(times.critical_s / latency_s));
+                row.verdict = format!("critical for {} of the latency", units::percent(times.critical_s / latency_s));
             }
         }
         None => {
@@ -152,7 +152,7 @@ fn operators(workload: &Workload, stage: &Stage, scored: &StageScore) -> Vec<Sta
     let longest = rows.iter().map(length).fold(0.0, f64::max);
     if let Some(row) = rows.iter_mut().find(|row| length(row) >= longest) {
         row.limits = true;
-        row.verdict = "takes most of the step".into();
+        row.verdict = "most of the iteration".into();
     }
     rows
 }
@@ -274,11 +274,11 @@ pub(super) fn value_line(limits: &Limits, plan: &Plan, score: &Score) -> String 
 pub(super) fn columns(measure: Measure, limits: &Limits, workload: &Workload) -> [String; 4] {
     let time = match measure {
         Measure::Latency { .. } => "when it runs",
-        Measure::OperatorCost(_) => "time in a step",
+        Measure::OperatorCost(_) => "time per iteration",
         _ => "time per sample",
     };
     let memory = match (measure, units::bytes_exact(limits.memory_limit())) {
-        (Measure::OperatorCost(_), _) => "memory, of what a device holds".into(),
+        (Measure::OperatorCost(_), _) => "memory, share of a device".into(),
         (_, limit) if limit == "unlimited" => "memory per device, no limit".into(),
         (_, limit) => format!("memory per device, limit {limit}"),
     };

@@ -42,10 +42,10 @@ static OPTIONS: [OptionSpec; 10] = [
     OptionSpec {
         name: "recompute",
         label: "recompute",
-        help: "whether a stage may give up its activations and compute them again in the backward pass",
+        help: "whether a stage may recompute its activations in the backward pass",
         kind: OptionKind::Choice {
             choices: &[
-                ("auto", "where a stage would not fit otherwise"),
+                ("auto", "only where a stage does not fit otherwise"),
                 ("never", "never"),
                 ("always", "every stage"),
             ],
@@ -55,13 +55,13 @@ static OPTIONS: [OptionSpec; 10] = [
     OptionSpec {
         name: "whole_samples",
         label: "whole samples",
-        help: "give every device whole samples of a microbatch; the published planner cuts samples, too",
+        help: "give every device whole samples of a microbatch; the published planner splits samples too",
         kind: OptionKind::Flag { default: false },
     },
     OptionSpec {
         name: "stages",
         label: "stages",
-        help: "exactly so many stages; any: as many as are best",
+        help: "number of stages; any: the best number",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_STAGES, whole: true, zero: Some("any") },
     },
 ];
@@ -101,7 +101,8 @@ static DECLARATION: Declaration = Declaration {
         id: "dapple",
         name: "DAPPLE",
         paper: "Fan et al.: DAPPLE: A Pipelined Data Parallel Approach for Training Large Models, PPoPP 2021",
-        summary: "stages with replicas of their own over machines with fast and slow links, the shortest batch, proven",
+        summary: "stages with different replica counts over machines with fast and slow links; the shortest \
+            iteration, proven",
         objective: "speedup",
         unit: "x",
     },
@@ -456,7 +457,8 @@ impl Hunt<'_> {
         {
             outcome.status = Status::Feasible;
             outcome.notes.push(format!(
-                "by the paper's formula a plan with {}x is better, but simulated it is slower than the published planner's: this is the faster one",
+                "the paper's formula rates another plan better ({}x), but its simulated iteration is slower than the \
+                published planner's; this is the faster plan",
                 units::number(best.speedup)
             ));
             (speedup, plan) = overtaking;
@@ -476,7 +478,7 @@ impl Hunt<'_> {
 
     fn notes(&self, plan: &Plan) -> Vec<String> {
         let mut notes = vec![
-            "speed-ups are against one device that does the whole batch, without a limit on its memory".to_string(),
+            "speed-ups are relative to one device without a memory limit that computes the whole batch".to_string(),
         ];
         let microbatches = costs::microbatches(&self.model, self.limits, plan);
         let samples = f64::from(self.limits.samples()) / f64::from(microbatches);
@@ -485,7 +487,8 @@ impl Hunt<'_> {
             let counted =
                 if samples == 1.0 { "1 sample".into() } else { format!("{} samples", units::number(samples)) };
             notes.push(format!(
-                "a microbatch of {counted} is cut over {widest} devices, less than a sample each; whole_samples=true forbids that"
+                "a microbatch of {counted} is split over {widest} devices, less than one sample each; \
+                whole_samples=true forbids this"
             ));
         }
         notes

@@ -44,12 +44,12 @@ const fn number(
 
 /// Samples in a microbatch.
 pub(super) const MICRO_BATCH: OptionSpec =
-    number("micro_batch", "microbatch", "samples in a microbatch, at least", 1.0, (1.0, 1e7), true);
+    number("micro_batch", "microbatch", "least samples in a microbatch", 1.0, (1.0, 1e7), true);
 /// Memory of weights with gradients and optimizer state.
 pub(super) const OPTIMIZER: OptionSpec = number(
     "optimizer_memory_scaling",
     "optimizer memory",
-    "bytes of weights, gradients and optimizer state for each byte of parameters",
+    "bytes of weights, gradients and optimizer state per byte of parameters",
     1.0,
     (0.0, 1000.0),
     false,
@@ -58,7 +58,7 @@ pub(super) const OPTIMIZER: OptionSpec = number(
 pub(super) const PEAK_ACTIVATION: OptionSpec = OptionSpec {
     name: "peak_activation_per_sample",
     label: "activations",
-    help: "bytes of activations of the whole network for each sample; 0: the sum of all outputs in the profile",
+    help: "bytes of activations of the whole network per sample; 0: the sum of all outputs in the profile",
     kind: OptionKind::Quantity { default: 0.0, least: 0.0, most: 1e18, unit: Unit::Bytes },
 };
 /// Bandwidth inside a machine.
@@ -89,10 +89,10 @@ pub(super) const LINKS: [Tunable; 3] =
 pub(super) const STATES: OptionSpec = OptionSpec {
     name: "states",
     label: "states",
-    help: "between what the network may be cut",
+    help: "where the network may be cut",
     kind: OptionKind::Choice {
         choices: &[
-            ("auto", "wherever branches allow, unless there are too many: then along one order of its layers"),
+            ("auto", "wherever branches allow; along one order of its layers if those states are too many"),
             ("antichains", "wherever branches allow, as published"),
             ("order", "along one order of its layers"),
         ],
@@ -175,11 +175,12 @@ pub(super) fn cuts(
     let most = searched(all.len(), workload.nodes.len());
     let states = if all.len() <= most { Arc::clone(&all) } else { Arc::new(all.thinned(most)) };
     let complete = states.len() == all.len();
-    let mut note = (!states.one_order)
-        .then(|| format!("{why}the network is cut along one order of its layers; along another a plan may be better"));
+    let mut note = (!states.one_order).then(|| {
+        format!("{why}the network is cut along one order of its layers; another order may give a better plan")
+    });
     if !complete {
         note = Some(format!(
-            "of the {} places along the order of its layers the network is cut at one of {}, evenly spread; at others a plan may be better",
+            "cuts were searched at {1} of {0} places, evenly spread; other places may give a better plan",
             all.len(),
             states.len()
         ));
@@ -203,7 +204,7 @@ pub(super) fn check_states(problem: &Problem) -> Result<(), OptionError> {
             name: STATES.name.into(),
             value: choice.into(),
             why: error.to_string(),
-            repair: "leave the option out, or cut along one order of the layers with --set states=order".into(),
+            repair: "leave the option out, or use --set states=order".into(),
         }),
         _ => Ok(()),
     }

@@ -36,10 +36,10 @@ static OPTIONS: [OptionSpec; 3] = [
     OptionSpec {
         name: "variant",
         label: "variant",
-        help: "what is dealt out evenly",
+        help: "the nodes that are split evenly",
         kind: OptionKind::Choice {
             choices: &[
-                ("auto", "transformer layers where there are any, else all nodes"),
+                ("auto", "transformer layers if there are any, else all nodes"),
                 ("transformer", "transformer layers"),
                 ("general", "all nodes in topological order"),
             ],
@@ -49,16 +49,16 @@ static OPTIONS: [OptionSpec; 3] = [
     OptionSpec {
         name: "separate_ends",
         label: "separate ends",
-        help: "whether what comes before and after the transformer layers may have stages of its own",
+        help: "whether the nodes before and after the transformer layers may form their own stages",
         kind: OptionKind::Choice {
-            choices: &[("auto", "try with and without"), ("never", "always with the outer layers")],
+            choices: &[("auto", "try both"), ("never", "always with the outer layers")],
             default: "auto",
         },
     },
     OptionSpec {
         name: "tensor_parallel",
         label: "tensor parallel",
-        help: "let a stage split its tensors over several devices",
+        help: "allow tensor parallelism",
         kind: OptionKind::Flag { default: true },
     },
 ];
@@ -68,8 +68,8 @@ static BEARINGS: [(&str, Bearing); 3] = [
     (
         "variant",
         Bearing::Narrows(|options| match options.choice("variant") {
-            "general" => Some("with all nodes dealt out".into()),
-            "transformer" => Some("with the transformer layers dealt out".into()),
+            "general" => Some("with all nodes split evenly".into()),
+            "transformer" => Some("with the transformer layers split evenly".into()),
             _ => None,
         }),
     ),
@@ -87,7 +87,8 @@ static DECLARATION: Declaration = Declaration {
     info: PlannerInfo {
         id: "equal-partition",
         name: "Equal partition",
-        paper: "Baseline of Piper (NeurIPS 2021) after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
+        paper: "Baseline of Piper (NeurIPS 2021) after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN \
+            Training, ICML 2021",
         summary: "the same number of layers, replicas and tensor degree on every stage",
         objective: "time_per_sample",
         unit: "s",
@@ -412,7 +413,8 @@ impl Trial<'_> {
                 outcome.proven_among = Some("equal partitions".into());
                 let what = if layered { "transformer layers" } else { "nodes" };
                 outcome.notes.push(format!(
-                    "Optimal among equal partitions: the same degrees and mode everywhere, {what} dealt out evenly. Uneven plans may be faster."
+                    "Optimal among equal partitions: the same degrees and mode everywhere, {what} split evenly. \
+                    Uneven plans may be faster."
                 ));
             }
         }
@@ -431,9 +433,9 @@ impl Trial<'_> {
         );
         match self.least_memory {
             Some(bytes) => {
-                explanation += &format!(" {} each would do.", units::bytes_enough(bytes, limits.memory_limit()));
+                explanation += &format!(" {} each would be enough.", units::bytes_enough(bytes, limits.memory_limit()));
             }
-            None => explanation += " No common tensor degree and mode is offered by every node.",
+            None => explanation += " No tensor degree and mode is common to all nodes.",
         }
         let kinds = if self.least_memory.is_some() { vec![LimitKind::Memory, LimitKind::Devices] } else { vec![] };
         Infeasible { limits: kinds, smallest_memory_bytes: self.least_memory, fewest_devices: None, explanation }

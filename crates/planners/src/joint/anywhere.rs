@@ -125,8 +125,8 @@ pub(super) fn plan(
 fn told(workload: &Workload, plan: &Plan, planner: &dyn Planner, seconds: f64, own: Option<f64>) -> String {
     let name = planner.info().name;
     let instead = match own {
-        Some(own) => format!("the fastest that Joint finds for engines takes {}", units::seconds(own)),
-        None => "no plan that engines run fits".into(),
+        Some(own) => format!("the fastest plan for engines takes {}", units::seconds(own)),
+        None => "no plan for engines fits".into(),
     };
     let uneven = |of: &dyn Fn(usize) -> u32| (1..plan.stages.len()).any(|s| of(s) != of(0));
     let degrees = uneven(&|s| plan.stages[s].tensor_parallel);
@@ -141,9 +141,9 @@ fn told(workload: &Workload, plan: &Plan, planner: &dyn Planner, seconds: f64, o
     let runs = if runs {
         "Training engines run this plan".into()
     } else {
-        format!("Training engines cannot run this plan, since {why}")
+        format!("Training engines cannot run this plan: {why}")
     };
-    format!("{runs}: it is {name}'s, simulated in {}; {instead}.", units::seconds(seconds))
+    format!("{runs}. It is the plan of {name}, {} simulated; {instead}.", units::seconds(seconds))
 }
 
 /// True if the stages follow each other along the line that plans for engines are cut from.
@@ -232,10 +232,10 @@ impl AnySpaceSearch<'_> {
         let others = match refuted {
             // 1F1B holds as many microbatches in flight as Piper counts, so Piper's suggested limits are enough.
             Some(refuted) if self.schedules.contains(&Schedule::OneForwardOneBackward) => return refuted,
-            Some(_) => "Nor does any other.",
+            Some(_) => "No other plan does either.",
             None => {
-                "Plans with stages of different degrees and replicas were looked for among those that other planners make: \
-                 none of these fits under this schedule, but there may be others."
+                "Searched for plans with different degrees per stage: those of other planners. None fits under this \
+                schedule; others may."
             }
         };
         Infeasible { explanation: format!("{} {others}", own.explanation), ..own.clone() }

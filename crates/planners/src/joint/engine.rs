@@ -37,10 +37,7 @@ pub(super) fn layers(runner: Runner, workload: &Workload) -> Result<Layering, St
     let alone = linked.iter().skip(1).position(|linked| !linked).filter(|_| layering.blocks() > 0);
     let Some(alone) = alone else { return Ok(layering) };
     let first = layering.layers[alone + 1].nodes.first().map(|&node| workload.nodes[node].label());
-    Err(format!(
-        "{} takes nothing from the layer before it: stages cannot be cut there in a row",
-        first.unwrap_or_default()
-    ))
+    Err(format!("{} has no input from the layer before it: stages cannot be cut there", first.unwrap_or_default()))
 }
 
 /// Checks that a workload can be planned for an engine, with the requested schedules and recomputation.
@@ -116,7 +113,8 @@ impl EngineDemands {
         let told = self.runner.without_blocks().filter(|_| self.layering.blocks() == 0);
         let others = told.map(|told| format!(" {told}.")).unwrap_or_default();
         format!(
-            "Planned for {}: whole layers in order, whole machines of {} devices or a part of one; {recompute}.{others}",
+            "Planned for {}: whole layers in order, whole machines of {} devices or a part of one; \
+            {recompute}.{others}",
             self.runner.title(),
             self.machine
         )

@@ -92,7 +92,8 @@ impl ScheduleRequest {
         let schedule = self.schedule.filter(|schedule| self.parts.is_some() && *schedule != Schedule::Interleaved)?;
         let parts = plantui_core::units::counted(schedule.least_parts() as usize, "part");
         Some(format!(
-            "virtual_stages changes nothing here: {} has {parts} of the model on each device, and schedule=interleaved as many as it is told",
+            "virtual_stages changes nothing here: {} has {parts} of the model on each device; only \
+            schedule=interleaved has a choice",
             schedule.name()
         ))
     }
@@ -132,7 +133,7 @@ impl ScheduleRequest {
             Plans::OneRowOfEngine => {
                 with_schedule!("linear pipelines that the engine runs unchanged")
             }
-            Plans::Thinned => with_schedule!("linear pipelines with uniform TP and DP, cut at some hundred places"),
+            Plans::Thinned => with_schedule!("linear pipelines with uniform TP and DP, cut at a few hundred places"),
             Plans::TwoModes => with_schedule!("pipelines with uniform TP and DP, two modes per layer"),
             Plans::OneRow => {
                 with_schedule!("linear pipelines with uniform TP and DP")

@@ -74,7 +74,7 @@ const MOST_UNITS: usize = 256;
 /// Number of nodes from which a network gets a plan before the full search.
 const LONG: usize = 1000;
 /// Reason to refuse a workload whose nodes share no tensor degree.
-const NO_COMMON_DEGREE: &str = "No tensor degree is offered by all nodes, and all stages have the same one.";
+const NO_COMMON_DEGREE: &str = "No tensor degree is common to all nodes, and all stages share one degree.";
 /// Relative rounding error of sums of bytes that are not integers.
 const MEMORY_TOLERANCE: f64 = 1e-12;
 /// Relative gap below which a plan counts as optimal.
@@ -93,7 +93,8 @@ static DECLARATION: Declaration = Declaration {
     info: PlannerInfo {
         id: "joint",
         name: "Joint",
-        paper: "plantui's own; schedule after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021",
+        paper: "plantui's own; schedule after Narayanan et al.: Memory-Efficient Pipeline-Parallel DNN Training, \
+            ICML 2021",
         summary: "stages, replicas, tensor degree and recomputation with the least simulated iteration time",
         objective: "iteration_time",
         unit: "s",
@@ -173,13 +174,12 @@ fn check_options(problem: &Problem) -> Result<(), OptionError> {
     if let Some((spec, stack)) = found.zip(stack) {
         let (engine, id) = (engine_of(stack).title(), stack.id());
         let why = match spec.name {
-            "engine" => format!(
-                "its software is --stack {id}, so that the plan is for {engine} (--stack torchtitan is torchtitan, all others are \
-                 Megatron-LM)"
-            ),
-            _ => "its configurations are those of the engine named by --stack".into(),
+            "engine" => {
+                format!("--stack {id} means {engine} (--stack torchtitan is torchtitan, all others are Megatron-LM)")
+            }
+            _ => "its layouts are those of the engine named by --stack".into(),
         };
-        let workload = format!("a model that is trained: {why}");
+        let workload = format!("a model to be trained: {why}");
         return Err(OptionError::Ignored { planner: DECLARATION.info.id.into(), name: spec.name.into(), workload });
     }
     match settings.engine.filter(|_| problem.workload.piper().is_some()) {
@@ -270,7 +270,7 @@ impl ProfileSearch<'_> {
         let line = if engine.is_some() { whole } else { whole.thinned(MOST_UNITS) };
         if let Some(stages) = self.settings.stages.filter(|&stages| stages > line.len()) {
             return Outcome::refused(format!(
-                "{stages} stages are asked for, but the network can be cut into {} at the most.",
+                "{stages} stages are required, but the network can be cut into {} at most.",
                 line.len()
             ));
         }
@@ -285,7 +285,7 @@ impl ProfileSearch<'_> {
         if let (Some(engine), true) = (&engine, kinds.is_empty()) {
             let known: Vec<&str> = engine.runner.schedules().iter().map(|schedule| schedule.id()).collect();
             let title = engine.runner.title();
-            return Outcome::refused(format!("{title} does not run that schedule, but {}.", known.join(", ")));
+            return Outcome::refused(format!("{title} does not run that schedule; it runs {}.", known.join(", ")));
         }
         let scope = SearchScope {
             devices: self.limits.devices,
@@ -347,10 +347,9 @@ impl ProfileSearch<'_> {
         };
         let mut outcome = self.outcome(best, wanted.among(plans));
         if line.len() < places {
-            outcome.notes.push(format!(
-                "The network can be cut at {places} places, which are many: every cut was sought among {} of them.",
-                line.len()
-            ));
+            outcome
+                .notes
+                .push(format!("The network can be cut at {places} places; the search used {} of them.", line.len()));
         }
         outcome.notes.extend(engine.map(|engine| engine.note()));
         outcome
@@ -512,13 +511,12 @@ impl ProfileSearch<'_> {
         outcome.notes.extend(short.map(|stage| {
             let stage = stage + 1;
             format!(
-                "Stage {stage} has fewer nodes than the {parts} equal parts that its work is taken as: space=engine keeps \
-                 to whole layers."
+                "Stage {stage} has fewer nodes than its {parts} virtual stages: space=engine keeps to whole layers."
             )
         }));
         outcome.notes.push(format!(
-            "The time is one iteration simulated under {} with the simulator's default settings, with warm-up, drain, \
-             transfers and all-reduces.",
+            "The time is that of one simulated iteration under {}, default simulator settings, with warm-up, drain, \
+            transfers and all-reduces.",
             execution.name()
         ));
         outcome

@@ -60,33 +60,33 @@ impl ShapeRule {
         match self {
             ShapeRule::Schedule if stages < 2 => format!("{name} needs at least two stages"),
             ShapeRule::Schedule if kind.schedule == Schedule::ZeroBubbleV => {
-                format!(
-                    "{name} over {counted} needs {} microbatches on each replica, and there are {m}",
-                    2 * stages - 1
-                )
+                format!("{name} over {counted} needs {} microbatches per replica, and there are {m}", 2 * stages - 1)
             }
             ShapeRule::Schedule => {
                 let refused = scope.runner.and_then(|runner| runner.refuses(kind.schedule, stages as u32, m));
                 let needs = || {
                     format!(
-                        "{name} over {counted} needs equal rounds of at least {stages} microbatches, and {m} make none"
+                        "{name} over {counted} needs equal rounds of at least {stages} microbatches, which {m} do \
+                        not make"
                     )
                 };
                 refused.unwrap_or_else(needs)
             }
             ShapeRule::Parts if kind.parts == 1 => format!("{counted} cannot be cut"),
             ShapeRule::Parts => format!(
-                "{name} with {} virtual stages needs as many repeated layers on each of {counted}, and stages that send to the next only",
+                "{name} with {} virtual stages needs that many repeated layers on each of {counted}, and a chain of \
+                stages",
                 kind.parts
             ),
             ShapeRule::Machines => {
                 let (machine, devices) = (scope.machine.unwrap_or(1), units::counted(scope.devices as usize, "device"));
                 format!(
-                    "engines are started on whole machines of {machine} devices or a part of one, and {counted} on {devices} are not"
+                    "engines start on whole machines of {machine} devices or a part of one, unlike {counted} on \
+                    {devices}"
                 )
             }
             ShapeRule::Microbatches => {
-                format!("{counted} need {stages} microbatches on each replica, and there are {m}")
+                format!("{counted} need {stages} microbatches per replica, and there are {m}")
             }
         }
     }
@@ -106,7 +106,7 @@ impl ProfileSearch<'_> {
         }
         if let Some(asked) = self.settings.degree {
             return Outcome::refused(format!(
-                "Tensor degree {asked} is asked for, and not all nodes offer it on {}: tensor_degree=any leaves it open.",
+                "Tensor degree {asked} is not common to all nodes on {}: tensor_degree=any tries every degree.",
                 units::counted(devices as usize, "device")
             ));
         }
@@ -114,7 +114,7 @@ impl ProfileSearch<'_> {
             None => NO_COMMON_DEGREE.into(),
             Some(least) if least > devices => {
                 let explanation =
-                    format!("Tensor degree {least} is the least that all nodes offer: {least} devices would do.");
+                    format!("Tensor degree {least} is the least common to all nodes: {least} devices would be enough.");
                 let infeasible = Infeasible {
                     limits: vec![LimitKind::Devices],
                     fewest_devices: Some(least),
@@ -124,9 +124,9 @@ impl ProfileSearch<'_> {
                 return Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) };
             }
             Some(least) if !self.settings.tensor_parallel && least > 1 => {
-                "Not all nodes offer tensor degree 1: switch tensor parallel on.".into()
+                "Tensor degree 1 is not common to all nodes: switch tensor parallelism on.".into()
             }
-            Some(_) => "Some node has no mode of the kind that recompute asks for: set recompute to auto.".to_string(),
+            Some(_) => "Some node has no mode of the kind that recompute names: set recompute to auto.".to_string(),
         };
         Outcome::refused(explanation)
     }
@@ -210,8 +210,8 @@ impl ProfileSearch<'_> {
         let each = units::bytes_exact(self.limits.memory_limit());
         let have = units::counted(self.limits.devices as usize, "device");
         let mut explanation = match rule.filter(|_| memory.is_none()) {
-            Some(rule) => format!("No plan on {have} keeps the rules: {rule}."),
-            None => format!("No plan fits on {have} of {each}; searched: linear pipelines with uniform TP and DP."),
+            Some(rule) => format!("No feasible plan on {have}: {rule}."),
+            None => format!("No feasible plan on {have} of {each}; searched: linear pipelines with uniform TP and DP."),
         };
         let (sentences, limits) = suggestions(self.limits, memory, devices);
         explanation += &sentences;
@@ -228,12 +228,12 @@ fn suggestions(limits: &Limits, memory: Option<f64>, devices: Option<u32>) -> (S
         kinds.push(LimitKind::Memory);
         let have = units::counted(limits.devices as usize, "device");
         let enough = units::bytes_enough(bytes, limits.memory_limit());
-        sentences += &format!(" With {have}, {enough} each would do.");
+        sentences += &format!(" With {have}, {enough} each would be enough.");
     }
     if let Some(devices) = devices {
         kinds.push(LimitKind::Devices);
         let each = units::bytes_exact(limits.memory_limit());
-        sentences += &format!(" With {each} each, {devices} devices would do.");
+        sentences += &format!(" With {each} each, {devices} devices would be enough.");
     }
     (sentences, kinds)
 }

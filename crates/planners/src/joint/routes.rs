@@ -116,7 +116,7 @@ impl ProfileSearch<'_> {
         let part = |(value, plan): (f64, Plan)| Alternative { plan, value, memory_bytes: 0.0 };
         outcome.alternatives = judged.best.into_inner().into_iter().map(part).collect();
         outcome.notes.push(format!(
-            "Bounds take every transfer at the fastest that a route of {} attains; plans are simulated on its routes.",
+            "Bounds time every transfer at the fastest route of {}; plans are simulated on its routes.",
             topology.name
         ));
         outcome

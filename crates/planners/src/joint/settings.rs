@@ -38,14 +38,15 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
         help: "which plans are searched",
         kind: OptionKind::Choice {
             choices: &[
-                ("runnable", "what engines run: one tensor degree, one number of replicas, stages in a row"),
+                ("runnable", "plans that engines run: one tensor degree, one number of replicas, a chain of stages"),
                 (
                     "any",
-                    "also stages of different degrees and replicas, as other planners cut them; its bound is weaker",
+                    "also stages of different degrees and replicas, as planned by other planners; its bound is weaker",
                 ),
                 (
                     "engine",
-                    "what the engine named by `engine` runs unchanged; naming one other than `any` asks for it too",
+                    "plans that the engine named by `engine` runs unchanged; an engine other than `any` implies this \
+                    space",
                 ),
             ],
             default: "runnable",
@@ -54,15 +55,15 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
     OptionSpec {
         name: "schedule",
         label: "schedule",
-        help: "the schedule that the plan is made for, and carries",
+        help: "the schedule of the plan",
         kind: OptionKind::Choice {
             choices: &[
-                ("auto", "whichever is fastest; the proof is of all of them, and weaker"),
-                ("1f1b", "one forward, one backward in turn: the tightest proof"),
+                ("auto", "the fastest; the proof covers all schedules and is weaker"),
+                ("1f1b", "one forward, one backward in turn; the tightest proof"),
                 ("gpipe", "all forwards, then all backwards"),
-                ("interleaved", "1F1B over several parts of the model on each device"),
-                ("zb-h1", "zero bubble H1: gradients of the weights fill the bubble"),
-                ("zb-v", "zero bubble V: two parts on each device, down and back up"),
+                ("interleaved", "1F1B over several virtual stages per device"),
+                ("zb-h1", "zero bubble H1: weight gradients fill the bubble"),
+                ("zb-v", "zero bubble V: two virtual stages per device, in the shape of a V"),
             ],
             default: "1f1b",
         },
@@ -70,7 +71,7 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
     OptionSpec {
         name: "virtual_stages",
         label: "virtual stages",
-        help: "parts of the model on each device where the schedule interleaves them; auto: 2 to 8 are tried",
+        help: "virtual stages per device where the schedule interleaves them; auto: the best of 2 to 8",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: 64.0, whole: true, zero: Some("auto") },
     },
     pipeline_options::DATA_PARALLEL,
@@ -78,7 +79,7 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
     OptionSpec {
         name: "tensor_degree",
         label: "tensor degree",
-        help: "devices over which every stage splits its tensors; any: whichever is fastest",
+        help: "tensor degree of every stage; any: the fastest",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_DEGREE, whole: true, zero: Some("any") },
     },
     pipeline_options::RECOMPUTE,
@@ -87,13 +88,13 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
     OptionSpec {
         name: "gap",
         label: "gap",
-        help: "stop at a plan proven to be within so many percent of the fastest",
+        help: "stop at a plan proven to be within this percentage of the fastest",
         kind: OptionKind::Number { default: 0.1, least: 0.01, most: 50.0, whole: false, zero: None },
     },
     OptionSpec {
         name: "headroom",
         label: "headroom",
-        help: "percent of every device's memory that stays free",
+        help: "percentage of every device's memory to keep free",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: 90.0, whole: false, zero: None },
     },
 ];
@@ -118,7 +119,7 @@ pub(super) static BEARINGS: [(&str, Bearing); 11] = [
         "headroom",
         Bearing::Narrows(|options| {
             let free = options.number("headroom");
-            (free > 0.0).then(|| format!("with {}% of memory left free", units::number(free)))
+            (free > 0.0).then(|| format!("with {}% of memory kept free", units::number(free)))
         }),
     ),
 ];
@@ -131,7 +132,7 @@ fn parts_of_a_device(options: &Options) -> Option<String> {
     };
     match options.choice("schedule") {
         "interleaved" => Some(format!("with {parts} virtual stages")),
-        "auto" => Some(format!("with {parts} virtual stages where they interleave")),
+        "auto" => Some(format!("with {parts} virtual stages where the schedule interleaves them")),
         _ => None,
     }
 }

@@ -192,7 +192,7 @@ impl ConvertedProblem<'_> {
         outcome.notes = self.conversion.assumptions.clone();
         outcome
             .notes
-            .push("Nothing is proven: the planner saw the converted workload. The value is the original's.".into());
+            .push("No proof: the planner saw the converted workload. The value is that of the original.".into());
         (outcome.objective, outcome.lower_bound, outcome.mapping) = (None, None, None);
         if let Some(infeasible) = &mut outcome.infeasible {
             // Limits that suffice for the converted workload may not suffice for the original.
@@ -202,7 +202,7 @@ impl ConvertedProblem<'_> {
         let plan = self.carried_back(&found);
         let score = family::check(workload, limits, &plan);
         if let Some(violation) = score.violations.first() {
-            let why = format!("The split of the converted workload does not hold for the original: {violation}.");
+            let why = format!("The split of the converted workload is not valid for the original: {violation}.");
             let outcome = Outcome { notes: outcome.notes, ..Outcome::refused(why) };
             let counted = family::check(&layers.workload, &layers.limits, &found);
             return Err(Box::new(RejectedSplit { outcome, enough: enough(&score.violations, &counted) }));
@@ -237,7 +237,7 @@ impl ConvertedProblem<'_> {
         (outcome.plan, outcome.objective, outcome.notes) = (Some(plan), Some(value), refused.notes);
         outcome
             .notes
-            .push("The search found no split that holds: this one has stages of about equal work or memory.".into());
+            .push("The search found no valid split: this one has stages of about equal work or memory.".into());
         self.map(&mut outcome, search);
         outcome
     }

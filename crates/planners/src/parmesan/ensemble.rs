@@ -25,13 +25,14 @@ static OPTIONS: [OptionSpec; 2] = [
     OptionSpec {
         name: "members",
         label: "members",
-        help: "planners, each with settings of its own behind semicolons; empty: all that plan the workload as it is",
+        help: "planners, each with its settings after semicolons; empty: all planners that plan the workload \
+            unconverted",
         kind: OptionKind::Text { example: "parmesan;search_k=true,dapple" },
     },
     OptionSpec {
         name: "topology",
         label: "topology",
-        help: "how the devices are wired: a name that `plantui topologies` lists, or a file; plans are mapped to it",
+        help: "topology of the devices: a name listed by `plantui topologies`, or a file; plans are mapped to it",
         kind: OptionKind::File { example: "topology.json" },
     },
 ];
@@ -44,8 +45,9 @@ static DECLARATION: Declaration = Declaration {
     info: PlannerInfo {
         id: "ensemble",
         name: "Ensemble",
-        paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device Topology, TCAD 2024 (the method `ensemble` of its optimizer)",
-        summary: "asks the planners that you name, maps and simulates each plan, and keeps the fastest",
+        paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device \
+            Topology, TCAD 2024 (the method `ensemble` of its optimizer)",
+        summary: "runs several planners, maps and simulates each plan, and keeps the fastest",
         objective: "iteration_time",
         unit: "s",
     },
@@ -63,7 +65,9 @@ pub struct Ensemble;
 
 fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
     if workload.piper().is_none() && workload.layers().is_none() {
-        return Err("its plans are compared by the simulated iteration time: it needs a pipeline's profile (Piper's, or PipeDream's graph.txt)".into());
+        return Err("it compares simulated iteration times and needs the profile of a pipeline (Piper's, or \
+            PipeDream's graph.txt)"
+            .into());
     }
     Ok(())
 }
@@ -212,7 +216,7 @@ impl Member {
     ) -> Result<MemberPlan, String> {
         let asked = self.problem(problem);
         let outcome = others.plan(self.planner, &asked, search).map_err(|fault| fault.to_string())?;
-        let why = outcome.infeasible.as_ref().map_or("no plan in its time", |story| story.explanation.as_str());
+        let why = outcome.infeasible.as_ref().map_or("no plan before its deadline", |story| story.explanation.as_str());
         let mut plan = outcome.plan.ok_or_else(|| format!("no plan: {why}"))?;
         let (workload, limits) = (&problem.workload, &problem.limits);
         let (mut mapping, mut notes) = (outcome.mapping, outcome.notes);
@@ -230,7 +234,7 @@ impl Member {
         }
         let score = family::check(workload, limits, &plan);
         if let Some(violation) = score.violations.first() {
-            return Err(format!("its plan does not hold: {violation}"));
+            return Err(format!("its plan is not valid: {violation}"));
         }
         let pipeline = family::pipeline(workload, limits, &plan, &SimulatorSettings::default());
         let schedule = pipeline.schedule(Schedule::OneForwardOneBackward);

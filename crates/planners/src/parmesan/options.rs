@@ -28,27 +28,28 @@ pub(super) static OPTIONS: [OptionSpec; 21] = [
     OptionSpec {
         name: "topology",
         label: "topology",
-        help: "how the devices are wired: a name that `plantui topologies` lists, or a file; empty: machines with the links below",
+        help: "topology of the devices: a name listed by `plantui topologies`, or a file; empty: machines with the \
+            links below",
         kind: OptionKind::File { example: "topology.json" },
     },
     number(
         "k",
         "clusters",
-        "clusters that coarsening leaves; auto: four for each device",
+        "clusters left by coarsening; auto: four per device",
         (0.0, 0.0, 1e6),
         (true, Some("auto")),
     ),
     number(
         "comm_coef",
         "communication",
-        "what a second of traffic saved counts in coarsening, against a second of compute",
+        "weight in coarsening of one second of saved traffic against one second of compute",
         (1.0, 0.0, 1e6),
         (false, None),
     ),
     OptionSpec {
         name: "new_flow",
         label: "new flow",
-        help: "cut clusters into stages before they are taken apart again, or after",
+        help: "cut into stages before uncoarsening, or after",
         kind: OptionKind::Choice {
             choices: &[
                 ("true", "coarsen, cut into stages, uncoarsen"),
@@ -65,48 +66,43 @@ pub(super) static OPTIONS: [OptionSpec; 21] = [
     number(
         "parallel_same_t",
         "same target",
-        "searches for the same target at once; must divide parallel_degree",
+        "parallel searches per target; must divide parallel_degree",
         (1.0, 1.0, 64.0),
         (true, None),
     ),
-    number("parallel_degree", "searches", "searches for a mapping at once, in all", (2.0, 1.0, 256.0), (true, None)),
+    number("parallel_degree", "searches", "parallel searches for a mapping, in total", (2.0, 1.0, 256.0), (true, None)),
     flag("concurrent_copy_comp", "overlap", "whether devices compute while they send", true),
     OptionSpec {
         name: "mapping",
         label: "mapping",
-        help: "how devices are found for the parts",
+        help: "method that maps parts to devices",
         kind: OptionKind::Choice {
             choices: &[
                 (MappingMethod::Search.id(), "search over targets, with a bound"),
                 (MappingMethod::Identity.id(), "one device after the other"),
                 (MappingMethod::Random.id(), "the best of 1000 random orders"),
-                (MappingMethod::Greedy.id(), "part by part to where it takes least"),
+                (MappingMethod::Greedy.id(), "each part in turn to its cheapest device"),
                 (MappingMethod::Annealing.id(), "simulated annealing"),
                 (MappingMethod::Bipartition.id(), "recursive bipartition"),
-                (MappingMethod::Exhaustive.id(), "every mapping, on up to 9 devices"),
+                (MappingMethod::Exhaustive.id(), "every mapping, up to 9 devices"),
             ],
             default: MappingMethod::Search.id(),
         },
     },
     flag("replicas", "replicas", "whether a stage may be replicated", true),
-    flag(
-        "dag",
-        "DAG",
-        "whether stages may form a DAG: all acyclic partitions of few clusters, beside chains of them",
-        true,
-    ),
-    number("micro_batch", "microbatch", "samples in a microbatch, at least", (1.0, 1.0, 1e7), (true, None)),
+    flag("dag", "DAG", "whether stages may form a DAG: all acyclic partitions of a few clusters, besides chains", true),
+    number("micro_batch", "microbatch", "least samples in a microbatch", (1.0, 1.0, 1e7), (true, None)),
     number(
         "optimizer_memory_scaling",
         "optimizer memory",
-        "bytes of weights, gradients and optimizer state for each byte of parameters",
+        "bytes of weights, gradients and optimizer state per byte of parameters",
         (1.0, 0.0, 1000.0),
         (false, None),
     ),
     OptionSpec {
         name: "peak_activation_per_sample",
         label: "activations",
-        help: "bytes of activations of the whole network for each sample; 0: the sum of all outputs in the profile",
+        help: "bytes of activations of the whole network per sample; 0: the sum of all outputs in the profile",
         kind: OptionKind::Quantity { default: 0.0, least: 0.0, most: 1e18, unit: Unit::Bytes },
     },
     link(
@@ -127,11 +123,5 @@ pub(super) static OPTIONS: [OptionSpec; 21] = [
         "bytes per second of an all-reduce that spans machines",
         PUBLISHED_LINKS.all_reduce,
     ),
-    number(
-        "stages",
-        "stages",
-        "exactly so many stages; any: as many as are best",
-        (0.0, 0.0, 1000.0),
-        (true, Some("any")),
-    ),
+    number("stages", "stages", "number of stages; any: the best number", (0.0, 0.0, 1000.0), (true, Some("any"))),
 ];

@@ -55,8 +55,11 @@ impl ParmesanSearch<'_> {
             return Outcome::new(Status::Cancelled);
         };
         if at_once {
-            notes
-                .push("the mapping with the least bottleneck is no faster when simulated: a faster one is kept".into());
+            notes.push(
+                "the mapping with the least bottleneck is not the fastest in the simulator: a faster one is \
+                    kept"
+                    .into(),
+            );
         }
         if self.search.cancelled() && !self.search.deadline_passed() {
             outcome.status = Status::Cancelled;
@@ -66,13 +69,17 @@ impl ParmesanSearch<'_> {
         // Without a topology, all figures of the report use DAPPLE's links, as for every planner.
         let chosen = if named { "simulated" } else { "chosen" };
         let elsewhere =
-            if named { "" } else { "; the figures above are of DAPPLE's links, and --topology simulates on routes" };
+            if named { "" } else { "; the figures above use DAPPLE's links; --topology simulates on routes" };
         let (name, batch) = (&self.topology.name, units::seconds(scored.seconds));
         let before = before.unwrap_or_default();
         notes.insert(0, format!("{chosen} on the routes of {name}: an iteration takes {batch}{before}{elsewhere}"));
         notes.push(format!("mapping: {}", part.summary()));
         notes.extend(part.notes.iter().map(|note| format!("mapping: {note}")));
-        notes.push("the speed-up is that of DAPPLE's model, with the slowest links in and between machines; plans are chosen by simulated time".into());
+        notes.push(
+            "the speed-up comes from DAPPLE's model, with the slowest links within and between machines; \
+            plans are chosen by simulated time"
+                .into(),
+        );
         outcome.notes = notes;
         outcome.statistics.counts.extend([
             ("simulated_on_topology_s", scored.seconds),

@@ -56,8 +56,10 @@ static DECLARATION: Declaration = Declaration {
     info: PlannerInfo {
         id: "parmesan",
         name: "Parmesan (after TCAD 2024)",
-        paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device Topology, TCAD 2024 (design reconstructed)",
-        summary: "coarsening, chain of stages, refinement; then devices of any topology by search, scored by simulated time",
+        paper: "Liu et al.: Parmesan: Efficient Partitioning and Mapping Flow for DNN Training on General Device \
+            Topology, TCAD 2024 (design reconstructed)",
+        summary: "coarsening, a chain of stages, refinement; then a search for devices of any topology, scored by \
+            simulated time",
         objective: "speedup",
         unit: "x",
     },
@@ -103,7 +105,7 @@ impl Parmesan {
         let topology = &wired.topology;
         if topology.machines() != problem.limits.machines {
             return Outcome::refused(format!(
-                "{} has {} devices in machines of {}, and the limits say {}: leave --devices and --machines to the topology.",
+                "{} has {} devices in machines of {}, and the limits state {}: leave --devices and --machines out.",
                 topology.name,
                 topology.devices(),
                 topology.machines(),
@@ -417,11 +419,11 @@ impl<'a> ParmesanSearch<'a> {
         let limit = self.problem.limits.memory_limit();
         let memory = units::bytes_exact(limit);
         let would = match least.is_finite() {
-            true => format!(" {} each would do.", units::bytes_enough(least, limit)),
+            true => format!(" {} each would be enough.", units::bytes_enough(least, limit)),
             false => String::new(),
         };
         let mut outcome = Outcome::refused(format!(
-            "No pipeline that was found fits on {} devices with {memory} each.{would}",
+            "No pipeline found fits on {} devices with {memory} each.{would}",
             self.topology.devices()
         ));
         if let Some(infeasible) = &mut outcome.infeasible {

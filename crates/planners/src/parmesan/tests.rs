@@ -109,7 +109,7 @@ fn what_cannot_be_kept_is_told_with_what_would_do() {
     assert_eq!(outcome.status, Status::Infeasible);
     let story = outcome.infeasible.unwrap();
     let least = story.smallest_memory_bytes.unwrap();
-    assert!(story.explanation.contains("would do"), "{}", story.explanation);
+    assert!(story.explanation.contains("would be enough"), "{}", story.explanation);
     assert!(planned(&problem("dgx-1", &[], least * (1.0 + 1e-9))).plan.is_some());
     let odd = planned(&problem("dgx-1", &["parallel_same_t=3", "parallel_degree=4"], 80e9));
     let told = odd.infeasible.unwrap().explanation;

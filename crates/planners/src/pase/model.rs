@@ -24,8 +24,8 @@ const MOST_CELLS: usize = 100_000_000;
 pub enum Unpriced {
     /// An operator has too many configurations.
     #[error(
-        "operator {node} (counted from 0) has more than {MOST_CONFIGURATIONS} configurations; take fewer devices or a \
-         higher cutoff"
+        "operator {node} (counted from 0) has more than {MOST_CONFIGURATIONS} configurations; use fewer devices or a \
+        higher cutoff"
     )]
     Operator {
         /// Index of the node.
@@ -33,15 +33,15 @@ pub enum Unpriced {
     },
     /// The transfer tables take too much memory.
     #[error(
-        "the tables of transfers up to operator {node} (counted from 0) have more than {MOST_CELLS} cells; take fewer \
-         devices or a higher cutoff"
+        "the tables of transfers up to operator {node} (counted from 0) have more than {MOST_CELLS} cells; use fewer \
+        devices or a higher cutoff"
     )]
     Tables {
         /// Index of the node.
         node: usize,
     },
     /// The search was stopped.
-    #[error("stopped before every split of every operator was priced")]
+    #[error("stopped before the cost of every split was known")]
     Stopped,
 }
 

@@ -37,7 +37,7 @@ static PASE: Declaration = Declaration {
         id: "pase",
         name: "PaSE",
         paper: PAPER,
-        summary: "how many ways to split every dimension of every operator: least cost of a step, proven",
+        summary: "the split of every dimension of every operator: least cost of an iteration, proven",
         objective: "cost",
         unit: "operations",
     },
@@ -58,7 +58,7 @@ static DATA_PARALLEL: Declaration = Declaration {
         id: "pase-data-parallel",
         name: "PaSE: data parallel",
         paper: PAPER,
-        summary: "the batch of every operator split over the devices, and nothing else: the paper's baseline",
+        summary: "splits only the batch of every operator over the devices: the paper's baseline",
         objective: "cost",
         unit: "operations",
     },
@@ -76,7 +76,7 @@ pub(crate) struct DataParallel;
 const PARALLEL_EDGES: OptionSpec = OptionSpec {
     name: "parallel_edges",
     label: "parallel edges",
-    help: "which tensors between the same two operators are paid for",
+    help: "tensors between the same two operators that have a cost",
     kind: OptionKind::Choice {
         choices: &[("last", "the last one only, as the published program does"), ("all", "every one")],
         default: "last",
@@ -86,7 +86,7 @@ const PARALLEL_EDGES: OptionSpec = OptionSpec {
 const BATCH_NORM: OptionSpec = OptionSpec {
     name: "batch_norm",
     label: "batch norm",
-    help: "what a normalisation along the batch sums over when it is split",
+    help: "sums that a normalisation along the batch exchanges when it is split",
     kind: OptionKind::Choice {
         choices: &[
             ("published", "the batch, for every channel and position, as the published program does"),
@@ -103,8 +103,8 @@ static PASE_OPTIONS: [OptionSpec; 5] = [
         help: "the order in which operators are eliminated",
         kind: OptionKind::Choice {
             choices: &[
-                ("min-degree", "fewest neighbours first, the paper's order"),
-                ("breadth-first", "breadth first from the first operator, the paper's yardstick"),
+                ("min-degree", "fewest neighbours first, as in the paper"),
+                ("breadth-first", "breadth first from the first operator, the paper's baseline"),
             ],
             default: "min-degree",
         },
@@ -112,13 +112,13 @@ static PASE_OPTIONS: [OptionSpec; 5] = [
     OptionSpec {
         name: "bounds",
         label: "bounds first",
-        help: "delete configurations by message-passing bounds before eliminating; the result is the same, sooner",
+        help: "prune configurations by message-passing bounds before the elimination; same result, less time",
         kind: OptionKind::Flag { default: true },
     },
     OptionSpec {
         name: "cutoff",
         label: "cutoff",
-        help: "fewest elements a split may leave of a dimension; workload: as it says",
+        help: "least elements of a dimension per piece; workload: as the workload states",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: 1e6, whole: true, zero: Some("workload") },
     },
     PARALLEL_EDGES,
@@ -133,7 +133,7 @@ static PASE_BEARINGS: [(&str, Bearing); 5] = [
         "cutoff",
         Bearing::Narrows(|options| {
             let fewest = options.number("cutoff") as usize;
-            (fewest > 0).then(|| format!("with at least {} left of a dimension", units::counted(fewest, "element")))
+            (fewest > 0).then(|| format!("with at least {} elements per piece", units::counted(fewest, "element")))
         }),
     ),
     (PARALLEL_EDGES.name, Bearing::Question),
@@ -270,7 +270,7 @@ impl Baselines {
     fn note(&self, cost: f64) -> String {
         let (faster, serial) = (units::number(self.data_parallel / cost), units::number(self.serial / cost));
         format!(
-            "{faster}x as fast as data parallelism {} ways and {serial}x as one device, under these costs",
+            "{faster}x as fast as data parallelism {} ways and {serial}x as fast as one device, by these costs",
             self.ways
         )
     }
@@ -334,7 +334,7 @@ fn unsearched(first: Option<(f64, Plan)>, floor: f64, unpriced: Unpriced) -> Out
     let status = if unpriced == Unpriced::Stopped || first.is_none() { Status::Cancelled } else { Status::Feasible };
     let mut notes = vec![unpriced.to_string()];
     if first.is_some() {
-        notes.push("the plan is data parallelism; no other was looked at".into());
+        notes.push("the plan is data parallelism; no other plan was searched".into());
     }
     let (objective, plan) = first.unzip();
     Outcome { notes, objective, plan, lower_bound: Some(floor), ..Outcome::new(status) }
@@ -369,7 +369,7 @@ fn outcome(task: &Task<'_>, solution: &Solution, method: Method, baselines: Base
     if status == Status::Feasible && solution.work.refused(method) {
         let order = if method.order == Order::BreadthFirst { "breadth-first" } else { "min-degree" };
         outcome.notes.push(format!(
-            "not searched: in {order} order the tables would have {} entries in all, at most {} fit; {}",
+            "not searched: in {order} order the tables would have {} entries in total, and at most {} fit; {}",
             units::number(rest.entries),
             units::number(super::eliminate::MOST_ENTRIES),
             if method.bounds { "use order=min-degree" } else { "use bounds=true or order=min-degree" }

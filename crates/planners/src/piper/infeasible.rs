@@ -83,18 +83,18 @@ fn sentence(limits: &Limits, settings: &PiperSettings, found: &Infeasible, node:
     let mut text = format!("No plan{replicas} fits on {devices} {plural} with {memory} each.");
     if let Some(bytes) = found.smallest_memory_bytes {
         let enough = units::bytes_enough(bytes, limits.memory_limit());
-        text += &format!(" With {devices} {plural}, {enough} each would do.");
+        text += &format!(" With {devices} {plural}, {enough} each would be enough.");
     }
     match found.fewest_devices {
-        Some(fewest) => text += &format!(" With {memory} each, {fewest} devices would do."),
+        Some(fewest) => text += &format!(" With {memory} each, {fewest} devices would be enough."),
         None if node_bytes > limits.memory() => {
             text += &format!(
-                " With {memory} each, no number of devices would do: {node} alone needs {}.",
+                " With {memory} each, no number of devices is enough: {node} alone needs {}.",
                 units::bytes(node_bytes)
             );
         }
         None => {
-            text += &format!(" With {memory} each, no number of devices up to {MAX_DEVICES} would do.");
+            text += &format!(" With {memory} each, no number of devices up to {MAX_DEVICES} is enough.");
         }
     }
     text

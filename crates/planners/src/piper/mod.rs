@@ -54,7 +54,8 @@ static DECLARATION: Declaration = Declaration {
     info: PlannerInfo {
         id: "piper",
         name: "Piper",
-        paper: "Tarnawski, Narayanan, Phanishayee: Piper: Multidimensional Planner for DNN Parallelization, NeurIPS 2021",
+        paper: "Tarnawski, Narayanan, Phanishayee: Piper: Multidimensional Planner for DNN Parallelization, NeurIPS \
+            2021",
         summary: "stages, replicas, tensor degrees and recomputation with the least time per sample",
         objective: "time_per_sample",
         unit: "s",
@@ -148,7 +149,7 @@ fn plan(
 ) -> Outcome {
     let nodes = workload.nodes.len();
     if let Some(stages) = settings.stages.filter(|&stages| stages > nodes) {
-        return Outcome::refused(format!("{stages} stages are asked for, but there are only {nodes} nodes."));
+        return Outcome::refused(format!("{stages} stages are required, but there are only {nodes} nodes."));
     }
     let Some(sets) = closed_sets(&workload.dag, search) else { return stopped(search, None, None) };
     let model = |family: SuccessorSets| PiperModel::new(workload, profile, limits, settings, family, search);
@@ -224,9 +225,9 @@ fn plan(
         ));
     }
     if prober.unproven() && !proven {
-        outcome.notes.push(
-            "Some stages have too many combinations of modes to prove their choice: there may be better plans.".into(),
-        );
+        outcome
+            .notes
+            .push("Some stages have too many combinations of modes for a proof: better plans may exist.".into());
     }
     outcome.statistics.counts = vec![("closed_sets", wide.sets.len() as f64), ("probes", f64::from(ended.probes))];
     outcome
@@ -240,11 +241,11 @@ fn excluded(workload: &Workload, settings: &PiperSettings, node: usize, limits: 
             "{node} has no mode that does not recompute at a tensor degree up to {}: set recompute to auto.",
             limits.devices
         ),
-        (_, false) => format!("{node} offers no tensor degree 1: switch tensor parallel on."),
-        _ => format!("{node} offers no tensor degree of at most {}, the number of devices.", limits.devices),
+        (_, false) => format!("{node} has no mode at tensor degree 1: switch tensor parallelism on."),
+        _ => format!("{node} has no mode at a tensor degree up to {}, the number of devices.", limits.devices),
     };
     if let Some(fewest) = found.fewest_devices {
-        explanation += &format!(" {fewest} devices would do.");
+        explanation += &format!(" {fewest} devices would be enough.");
     }
     let infeasible = Infeasible { explanation, ..found };
     Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }

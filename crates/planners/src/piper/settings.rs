@@ -41,7 +41,7 @@ pub(super) static OPTIONS: [OptionSpec; 7] = [
     OptionSpec {
         name: "knapsack",
         label: "knapsack",
-        help: "how a stage picks the nodes that recompute",
+        help: "how a stage chooses the nodes that recompute",
         kind: OptionKind::Choice {
             choices: &[("exact", "the best choice, proven"), ("greedy", "by ratio, as the published program does")],
             default: "exact",
@@ -51,17 +51,17 @@ pub(super) static OPTIONS: [OptionSpec; 7] = [
     OptionSpec {
         name: "most_replicas",
         label: "most replicas",
-        help: "replicas of all stages together, at most; any: as many as there are devices and microbatches",
+        help: "most replicas over all stages; any: limited by devices and microbatches only",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_REPLICAS, whole: true, zero: Some("any") },
     },
     OptionSpec {
         name: "warmup",
         label: "warm-up",
-        help: "microbatches that a replica starts before its first backward: what memory must hold",
+        help: "warm-up microbatches of a replica, which its memory must hold",
         kind: OptionKind::Choice {
             choices: &[
-                ("published", "rounded at every stage anew, as in the paper"),
-                ("cumulative", "rounded on from the last stage: a few more, which keep uneven replicas busy"),
+                ("published", "rounded up at every stage, as in the paper"),
+                ("cumulative", "cumulative from the last stage: a few more, which keep uneven replicas busy"),
             ],
             default: WarmUp::Published.id(),
         },

@@ -57,7 +57,7 @@ pub fn expert(
             && *of_class.entry(colour).or_insert(d) != d
         {
             return Err(format!(
-                "the split tears colour class {colour} apart at node {}: put the whole class on one device",
+                "the split separates colour class {colour} at node {}: put the whole class on one device",
                 nodes[node].id
             ));
         }
@@ -66,7 +66,7 @@ pub fn expert(
         let with_class = || cost.colour_class.and_then(|colour| of_class.get(&colour).copied());
         let Some(d) = device_of[node].or_else(with_class) else {
             return Err(format!(
-                "the split names neither node {} nor another node of its colour class: add it to a device",
+                "the split lists neither node {} nor another node of its colour class: add it to a device",
                 nodes[node].id
             ));
         };
@@ -83,12 +83,10 @@ pub(super) fn scored(dag: &Dag, profile: &PlacementProfile, limits: &PlacementLi
     let incapable: usize = score.loads.iter().map(|load| load.unsupported).sum();
     let mut notes = vec![];
     if over > 0 {
-        notes.push(format!("{over} accelerators hold more than their memory: this baseline does not heed it"));
+        notes.push(format!("{over} accelerators exceed their memory: this baseline ignores memory"));
     }
     if incapable > 0 {
-        notes.push(format!(
-            "{incapable} nodes are on an accelerator that cannot run them: this baseline does not heed it"
-        ));
+        notes.push(format!("{incapable} nodes are on an accelerator that cannot run them: this baseline ignores that"));
     }
     let (max_load, split) = (Some(score.max_load), Some(split));
     PlacementResult { max_load, split, notes, ..PlacementResult::without(Status::Feasible) }

@@ -54,7 +54,7 @@ const COMPARISON_TOLERANCE: f64 = 1e-11;
 /// (12 devices) takes 11 times the CPU time.
 const MANY_ORDERS: usize = 4;
 /// Space of the proof if separating leaves from their neighbours takes too long.
-const WITH_LEAVES: &str = "with leaves that take no time beside a neighbour";
+const WITH_LEAVES: &str = "with leaves of no cost next to a neighbour";
 /// Upper bound on the cells of a table, 16 bytes each.
 const MOST_CELLS: usize = 50_000_000;
 
@@ -246,7 +246,7 @@ fn plan_over(
         Err(LatticeRefusal::TooMany(found)) => {
             let along = match &linear.best {
                 Some(_) => "the split is the best along one order of its classes, without proof",
-                None => "along one order of its classes nothing fits, and others were not tried",
+                None => "along one order of its classes nothing fits; other orders were not tried",
             };
             let note = format!("the graph has more than {found} sets at which a pipeline can be cut: {along}");
             (Status::Feasible, linear.best, Some(bound), vec![note])

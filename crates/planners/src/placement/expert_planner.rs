@@ -24,15 +24,15 @@ static OPTIONS: [OptionSpec; 2] = [
     OptionSpec {
         name: "split",
         label: "split",
-        help: "file with the nodes of each accelerator and CPU, as the published programs write it",
+        help: "file with the nodes of each accelerator and CPU, in the format of the published programs",
         kind: OptionKind::File { example: "split.json" },
     },
     OptionSpec {
         name: "objective",
         label: "objective",
-        help: "what the split is scored by",
+        help: "objective of the split",
         kind: OptionKind::Choice {
-            choices: &[("max-load", "the load of the busiest device"), ("latency", "the time that one sample takes")],
+            choices: &[("max-load", "the load of the busiest device"), ("latency", "the time of one sample")],
             default: "max-load",
         },
     },
@@ -44,7 +44,7 @@ static DECLARATION: Declaration = Declaration {
         id: "placement-expert",
         name: "Placement: expert",
         paper: PAPER,
-        summary: "a split that you give as a file, extended to the whole graph and scored",
+        summary: "a split from your file, extended to the whole graph and scored",
         objective: "max_load",
         unit: "ms",
     },

@@ -23,7 +23,8 @@ static DECLARATION: Declaration = Declaration {
         id: "placement-ip",
         name: "Placement: IP",
         paper: PAPER,
-        summary: "splits that need not be contiguous, improved and bounded until proven or out of rounds (up to about a minute)",
+        summary: "splits that need not be contiguous, improved and bounded until proven or a limit of rounds is \
+            reached",
         objective: "max_load",
         unit: "ms",
     },
@@ -42,7 +43,7 @@ pub(crate) struct IntegerProgram;
 const CONTIGUITY: OptionSpec = OptionSpec {
     name: "contiguity",
     label: "contiguity",
-    help: "which splits are looked at",
+    help: "splits that are searched",
     kind: OptionKind::Choice {
         choices: &[
             ("free", "all"),
@@ -115,7 +116,7 @@ impl Planner for IntegerProgram {
             None => {
                 // Neither found nor refuted; only more time could decide.
                 outcome.status = Status::Cancelled;
-                outcome.notes.push("no split was found that keeps the memory, and none was ruled out".into());
+                outcome.notes.push("no split within the memory was found, and none was ruled out".into());
             }
         }
         outcome
@@ -126,7 +127,7 @@ impl Planner for IntegerProgram {
 fn infeasible(problem: &Problem, question: &ThroughputProblem<'_>, handle: &Search) -> Infeasible {
     let (accelerators, limit) = (question.limits.accelerators, units::bytes_exact(problem.limits.memory_limit()));
     if question.profile.nodes.iter().any(|node| !node.supported) {
-        let explanation = "An accelerator cannot run some of the nodes, and there is no CPU: allow one.".to_string();
+        let explanation = "Some nodes cannot run on an accelerator, and there is no CPU: allow one.".to_string();
         return Infeasible { limits: vec![LimitKind::Cpus], explanation, ..Infeasible::default() };
     }
     let mut explanation =

@@ -49,14 +49,14 @@ pub(crate) struct LatencyPlanner {
 const SUBGRAPHS: OptionSpec = OptionSpec {
     name: "subgraphs",
     label: "subgraphs",
-    help: "most subgraphs that an accelerator runs, one after the other",
+    help: "most subgraphs per accelerator, run one after another",
     kind: OptionKind::Number { default: 1.0, least: 1.0, most: 64.0, whole: true, zero: None },
 };
 
 const ROUNDS: OptionSpec = OptionSpec {
     name: "rounds",
     label: "rounds",
-    help: "rounds of annealing; more take longer and may find better plans",
+    help: "rounds of annealing; more rounds may find better plans",
     kind: OptionKind::Number { default: 6.0, least: 0.0, most: 10_000.0, whole: true, zero: None },
 };
 
@@ -89,7 +89,7 @@ pub(crate) static GREEDY: LatencyPlanner = LatencyPlanner {
     declaration: &declared(
         "placement-latency-greedy",
         "Latency: greedy",
-        "accelerators filled one after the other along a topological order, as far as memory goes",
+        "fills accelerators one after another along a topological order, up to their memory",
     ),
     algorithm: LatencyAlgorithm::Greedy,
 };
@@ -98,7 +98,7 @@ pub(crate) static MAX_LOAD_DP: LatencyPlanner = LatencyPlanner {
     declaration: &declared(
         "placement-latency-dp",
         "Latency: max-load DP",
-        "the contiguous split with the least busy busiest device, scored by the time one sample takes",
+        "the contiguous split with the least load of the busiest device, scored by the time of one sample",
     ),
     algorithm: LatencyAlgorithm::MaxLoadDp,
 };
@@ -112,7 +112,8 @@ pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
         ..declared(
             "placement-latency-ip",
             "Latency: search",
-            "the least time for one sample with so many subgraphs per accelerator: annealing, branch and bound, a lower bound",
+            "least time of one sample with a given number of subgraphs per accelerator: annealing, branch and bound, \
+            a lower bound",
         )
     },
     algorithm: LatencyAlgorithm::Search,
@@ -120,7 +121,7 @@ pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
 
 fn can_schedule(workload: &Workload) -> Result<(), CannotPlan> {
     if placement_profile(workload)?.nodes.iter().any(|node| node.backward) {
-        return Err("it schedules one inference, and there are backward nodes: give it the inference graph".into());
+        return Err("it schedules one inference, and the graph has backward nodes: use the inference graph".into());
     }
     Ok(())
 }
@@ -149,7 +150,8 @@ impl Planner for LatencyPlanner {
         if let (Some(plan), Some(value)) = (&outcome.plan, outcome.objective) {
             search.improve(value, plan);
             if problem.limits.cpus > 0 {
-                let note = "any number of nodes run on CPUs at once: of their number counts only whether there are any";
+                let note = "CPUs run any number of nodes at once: their number does not matter, as long as there is \
+                    one";
                 outcome.notes.push(note.into());
             }
         }
@@ -169,14 +171,14 @@ fn of_max_load(problem: &Problem, asked: &PlacementProblem<'_>, search: &Search)
         let (devices, cpus) = (limits.accelerators, limits.cpus);
         let memory = units::bytes_exact(problem.limits.memory_limit());
         let explanation =
-            format!("No contiguous split in a row fits on {devices} accelerators with {memory} each and {cpus} CPUs.");
+            format!("No contiguous split fits on {devices} accelerators with {memory} each and {cpus} CPUs.");
         return infeasible(vec![LimitKind::Memory], None, explanation);
     };
     let mut outcome = scored(problem, asked, &accelerators(&split));
     outcome.statistics.counts = placed.counts;
     if let Some(max_load) = placed.max_load {
         outcome.notes.push(format!(
-            "the split was chosen for its max-load, {} ms; others with the same max-load may have another latency",
+            "the split has the least max-load, {} ms; others with that max-load may have a lower latency",
             units::number(max_load)
         ));
     }
@@ -199,7 +201,7 @@ pub(super) fn without_absent_cpus(problem: &Problem, outcome: Outcome) -> Outcom
         return outcome;
     }
     let explanation =
-        format!("The best split it found has {count} nodes on CPUs, and there are none; one is enough (--cpus 1).");
+        format!("Its best split has {count} nodes on CPUs, and there are none; one is enough (--cpus 1).");
     infeasible(vec![LimitKind::Cpus], None, explanation)
 }
 
@@ -250,7 +252,7 @@ fn of_search(problem: &Problem, asked: &PlacementProblem<'_>, search: &Search) -
     let mut notes = vec![];
     if let Some(pieces) = as_pieces.ok().filter(|_| subgraphs > 1) {
         notes.push(format!(
-            "with each accelerator's nodes cut by the published rule, whose pieces do not wait for one another: {} ms",
+            "with each accelerator's nodes cut by the published rule, whose parts do not wait for one another: {} ms",
             units::number(pieces.latency)
         ));
     }

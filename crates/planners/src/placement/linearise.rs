@@ -91,7 +91,7 @@ impl LinearResult {
             Err(LatticeRefusal::Cancelled) => placed.status = Status::Cancelled,
             Err(LatticeRefusal::TooMany(prefixes)) => placed
                 .notes
-                .push(format!("{prefixes} prefixes with so many devices are too many to search: allow fewer devices")),
+                .push(format!("{prefixes} prefixes are too many for this number of devices: use fewer devices")),
             Ok(found) => {
                 // Optimal along this order only: no proof for the graph, unless the lower bound is attained.
                 placed.status = match max_load {

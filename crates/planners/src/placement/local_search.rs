@@ -44,7 +44,7 @@ pub fn plan(
     search: &Search,
 ) -> (PlacementResult, Vec<LocalDescent>) {
     if limits.accelerators == 0 {
-        let note = "local search places everything on accelerators: allow at least one".to_string();
+        let note = "local search uses accelerators only: allow at least one".to_string();
         return (PlacementResult { notes: vec![note], ..PlacementResult::without(Status::Infeasible) }, vec![]);
     }
     let graph = ClassGraph::new(dag, profile, &Partition::by_colour(profile));
@@ -54,7 +54,9 @@ pub fn plan(
     let FirstPlan { lower_bound, split: first } = first_plan::plan(dag, profile, limits);
     search.report_bound(lower_bound);
     if costs.net_count().saturating_mul(accelerators) > MOST_COUNTERS {
-        let note = "too many nets and accelerators for local search: the split is the first along one order".into();
+        let note = "too many edges and accelerators for local search: the split is the first one along a topological \
+            order"
+            .into();
         let placed = first.map(|(_, split)| scored(dag, profile, limits, split));
         let placed = placed.unwrap_or_else(|| PlacementResult::without(Status::Cancelled));
         return (PlacementResult { notes: vec![note], lower_bound: Some(lower_bound), ..placed }, vec![]);
@@ -87,7 +89,11 @@ pub fn plan(
     let mut placed = scored(dag, profile, limits, Split::from_stages(stages));
     if let Some((_, split)) = first.filter(|(value, _)| search.cancelled() && *value < end) {
         placed = scored(dag, profile, limits, split);
-        placed.notes.push("stopped before a descent was as good: the split fills devices along one order".into());
+        placed.notes.push(
+            "stopped before any descent improved on it: the split fills devices along a topological \
+            order"
+                .into(),
+        );
     }
     placed.lower_bound = Some(lower_bound);
     let moves: usize = descents.iter().map(|descent| descent.moves).sum();

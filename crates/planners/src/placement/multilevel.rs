@@ -47,7 +47,7 @@ pub fn plan(
     improved: &dyn Fn(f64, &Split),
 ) -> PlacementResult {
     if limits.accelerators == 0 {
-        let note = "the partitioner places everything it can on accelerators: allow at least one".to_string();
+        let note = "the partitioner needs at least one accelerator".to_string();
         return PlacementResult { notes: vec![note], ..PlacementResult::without(Status::Infeasible) };
     }
     // More devices than nodes are useless, but cost memory.

@@ -17,9 +17,9 @@ use plantui_core::{cluster::LimitKind, search::Search};
 const OBJECTIVE: OptionSpec = OptionSpec {
     name: "objective",
     label: "objective",
-    help: "what the split is scored by",
+    help: "objective of the split",
     kind: OptionKind::Choice {
-        choices: &[("max-load", "the load of the busiest device"), ("latency", "the time that one sample takes")],
+        choices: &[("max-load", "the load of the busiest device"), ("latency", "the time of one sample")],
         default: "max-load",
     },
 };
@@ -30,7 +30,7 @@ static MULTILEVEL_OPTIONS: [OptionSpec; 2] = [
     OptionSpec {
         name: "restarts",
         label: "restarts",
-        help: "runs with different random matchings, of which the best is kept",
+        help: "runs with different random matchings; the best is kept",
         kind: OptionKind::Number { default: 16.0, least: 1.0, most: 10_000.0, whole: true, zero: None },
     },
 ];
@@ -41,7 +41,7 @@ static SCOTCH: Declaration = Declaration {
         id: "placement-scotch",
         name: "Placement: Scotch",
         paper: PAPER,
-        summary: "the partition of Scotch's gpart: balanced times, few transfers; heeds no memory",
+        summary: "the partition of Scotch's gpart: balanced times, few transfers; ignores memory",
         objective: "max_load",
         unit: "ms",
     },
@@ -63,7 +63,7 @@ static MULTILEVEL: Declaration = Declaration {
         name: "Placement: multilevel",
         paper: "Karypis and Kumar: A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs, SIAM J. Sci. \
                 Comput. 1998",
-        summary: "coarsened, split and refined by the load of the busiest device; need not be contiguous",
+        summary: "coarsens, splits and refines by the load of the busiest device; splits need not be contiguous",
         objective: "max_load",
         unit: "ms",
     },
@@ -80,7 +80,7 @@ pub(crate) struct Multilevel;
 
 /// Path of the program, or the reason why Scotch cannot plan.
 fn installed() -> Result<std::path::PathBuf, CannotPlan> {
-    let missing = "it runs Scotch's gpart, which is not on the PATH: install it (Debian: apt-get install scotch)";
+    let missing = "Scotch's gpart is not on the PATH: install it (Debian: apt-get install scotch)";
     scotch::program().ok_or_else(|| missing.into())
 }
 

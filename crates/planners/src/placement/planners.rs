@@ -60,7 +60,7 @@ static OF_RESTARTS: [(&str, Bearing); 1] = [("restarts", Bearing::Search)];
 static RESTARTS: [OptionSpec; 1] = [OptionSpec {
     name: "restarts",
     label: "restarts",
-    help: "descents from random starts, of which the best is kept",
+    help: "descents from random starts; the best is kept",
     kind: OptionKind::Number { default: 10.0, least: 1.0, most: 100_000.0, whole: true, zero: None },
 }];
 
@@ -81,7 +81,7 @@ pub(crate) static DP: PlacementPlanner = PlacementPlanner {
         ..declared(
             "placement-dp",
             "Placement: DP",
-            "the contiguous split over accelerators and CPUs whose busiest device is least busy, proven",
+            "the contiguous split with the least load of the busiest device, proven",
         )
     },
     algorithm: ThroughputAlgorithm::Dp,
@@ -91,7 +91,7 @@ pub(crate) static LINEARISED: PlacementPlanner = PlacementPlanner {
     declaration: &declared(
         "placement-dpl",
         "Placement: linearised DP",
-        "the best split along one topological order: fast, and nearly as good",
+        "the best split along one topological order: fast, nearly optimal",
     ),
     algorithm: ThroughputAlgorithm::Linearised,
 };
@@ -100,7 +100,7 @@ pub(crate) static ONE: PlacementPlanner = PlacementPlanner {
     declaration: &declared(
         "placement-one",
         "Placement: one device",
-        "everything on one accelerator, the yardstick of the paper",
+        "everything on one accelerator, the paper's baseline",
     ),
     algorithm: ThroughputAlgorithm::One,
 };
@@ -112,7 +112,7 @@ pub(crate) static LOCAL_SEARCH: PlacementPlanner = PlacementPlanner {
         ..declared(
             "placement-local-search",
             "Placement: local search",
-            "from random splits always the best single move; need not be contiguous",
+            "best single moves from random splits; splits need not be contiguous",
         )
     },
     algorithm: ThroughputAlgorithm::LocalSearch,
@@ -122,7 +122,7 @@ pub(crate) static PIPEDREAM: PlacementPlanner = PlacementPlanner {
     declaration: &declared(
         "placement-pipedream",
         "Placement: PipeDream",
-        "branches merged into blocks, then the best split along their order",
+        "merges branches into blocks and splits their order optimally",
     ),
     algorithm: ThroughputAlgorithm::PipeDream,
 };
@@ -150,7 +150,7 @@ impl Planner for PlacementPlanner {
             }
             ThroughputAlgorithm::PipeDream => pipedream::plan(dag, profile, &limits, &narrower),
         };
-        let splits = ["contiguous splits in a row"].into_iter().chain(placed.among).collect::<Vec<_>>().join(", ");
+        let splits = ["contiguous splits in a chain"].into_iter().chain(placed.among).collect::<Vec<_>>().join(", ");
         let mut outcome = outcome(problem, &asked, placed, search);
         // Only the DP over all contiguous splits proves a bound for contiguous splits. The bound for all splits is
         // reported with every algorithm.
@@ -178,7 +178,7 @@ impl Planner for PlacementPlanner {
         if self.algorithm == ThroughputAlgorithm::Dp && outcome.status == Status::Optimal {
             outcome
                 .notes
-                .push(format!("proven among {splits}, no edge leading to a device before; any other may be better"));
+                .push(format!("proven for {splits}: no edge leads to an earlier device; other splits may be better"));
         }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
@@ -217,12 +217,13 @@ pub(super) fn outcome(
     } else if heaviest > limits.memory_bytes {
         let (needed, limit) = (units::bytes(heaviest), limit());
         Some(format!(
-            "Its split{worth} needs {needed} on one accelerator, the limit is {limit}; another planner may find one that fits."
+            "Its split{worth} needs {needed} on one accelerator, the limit is {limit}; another planner may find a \
+            split that fits."
         ))
     } else if cpus > limits.cpus as usize {
         broken = LimitKind::Cpus;
         let plural = if cpus == 1 { "" } else { "s" };
-        Some(format!("Its split{worth} uses {cpus} CPU{plural}, and {} are allowed.", limits.cpus))
+        Some(format!("Its split{worth} uses {cpus} CPU{plural}; {} are allowed.", limits.cpus))
     } else if placed.split.is_none() && placed.status != Status::Cancelled {
         let (accelerators, cpus) = (limits.accelerators, limits.cpus);
         let limit = limit();

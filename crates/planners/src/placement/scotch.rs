@@ -65,7 +65,7 @@ pub(crate) fn plan(
     search: &Search,
 ) -> Result<PlacementResult, String> {
     if limits.accelerators == 0 {
-        return Err("Scotch places everything on accelerators: allow at least one.".into());
+        return Err("Scotch uses accelerators only: allow at least one.".into());
     }
     let partition = ClassGraph::new(dag, profile, &Partition::by_colour(profile)).partition;
     let parts = match run(program, &graph(dag, profile, &partition), partition.len(), limits.accelerators, search) {
@@ -174,7 +174,7 @@ fn read(text: &str, vertices: usize, parts: u32) -> Result<Vec<u32>, String> {
         let (label, part) = (pair[0], pair[1]);
         match part_of.get_mut(label as usize) {
             Some(slot) if part < u64::from(parts) => *slot = part as u32,
-            _ => return Err(format!("gave vertex {label} the part {part}, which was not asked for")),
+            _ => return Err(format!("gave vertex {label} the part {part}, which does not exist")),
         }
     }
     match part_of.iter().position(|&part| part == u32::MAX) {

@@ -40,7 +40,7 @@ impl MemoryRange {
         match self.exact() {
             Some(bytes) => least_sentence(bytes, profile, limit),
             None if self.enough.is_infinite() => format!(" At least {least} each are needed."),
-            None => format!(" {enough} each would do, and at least {least} are needed."),
+            None => format!(" {enough} each would be enough, and at least {least} are needed."),
         }
     }
 }
@@ -49,9 +49,9 @@ impl MemoryRange {
 pub(super) fn least_sentence(bytes: f64, profile: &PlacementProfile, limit: f64) -> String {
     let (enough, bytes) = (units::bytes_enough(bytes, limit), units::exact_number(bytes));
     // If sizes are fractions, less by a fraction of a byte may suffice.
-    let less = if accelerator_memory::has_whole_sizes(profile) { "no less" } else { "a byte less would not" };
+    let less = if accelerator_memory::has_whole_sizes(profile) { "no less" } else { "one byte less would not" };
     let bytes = if enough.ends_with(" B") { String::new() } else { format!(" ({bytes} B)") };
-    format!(" {enough} each would do{bytes}, and {less}.")
+    format!(" {enough} each would be enough{bytes}, and {less}.")
 }
 
 /// Sizes of classes as counted by `room`.

@@ -63,24 +63,24 @@ impl Replan {
         self.change.map(|change| if self.less_is_better { -change } else { change })
     }
 
-    /// Difference for people: `-10.9%`, `+38.6% at most`.
+    /// Difference for people: `-10.9%`, `+38.6% at most`, `about -2.0%`.
     pub fn difference(&self) -> Option<String> {
-        Some(format!("{}{}", signed_percent(self.change?), self.sureness()?))
+        self.with_certainty(signed_percent(self.change?))
     }
 
     /// Difference in words, for places where a sign could be misread: `1.94x faster`, `5.6% slower at most`.
     pub fn in_words(&self) -> Option<String> {
         let change = self.change?;
         let rate = if self.less_is_better { 1.0 / (1.0 + change) } else { 1.0 + change };
-        Some(format!("{}{}", units::faster(rate), self.sureness()?))
+        self.with_certainty(units::faster(rate))
     }
 
-    fn sureness(&self) -> Option<&'static str> {
+    fn with_certainty(&self, difference: String) -> Option<String> {
         Some(match (self.certainty, self.gain()? >= 0.0) {
-            (Certainty::Exact, _) => "",
-            (Certainty::AtLeast, true) | (Certainty::AtMost, false) => " at least",
-            (Certainty::AtMost, true) | (Certainty::AtLeast, false) => " at most",
-            (Certainty::About, _) => " or so",
+            (Certainty::Exact, _) => difference,
+            (Certainty::AtLeast, true) | (Certainty::AtMost, false) => format!("{difference} at least"),
+            (Certainty::AtMost, true) | (Certainty::AtLeast, false) => format!("{difference} at most"),
+            (Certainty::About, _) => format!("about {difference}"),
         })
     }
 }

@@ -123,27 +123,27 @@ fn memory(base: &ExplainedPlan, without: &Plan, answers: &[Replan]) -> String {
     if then < now && !recomputation_is_idle(answers) {
         let all: usize = with.stages.iter().map(|stage| stage.nodes.len()).sum();
         let would = if then == 0 { "none".to_string() } else { then.to_string() };
-        ways.push(format!("forces recomputation: {now} of {all} {nouns} recompute, {would} would"));
+        ways.push(format!("forces recomputation: {now} of {all} {nouns} recompute, {would} without the limit"));
     }
     let stages = |plan: &Plan| plan.stages.len();
     if replicas(without) > replicas(with) * (1.0 + 1e-9) {
         ways.push(format!(
-            "forbids replicas: {nouns} have {} on average, they would have {}",
+            "limits data parallelism: average degree {}, {} without the limit",
             units::number(replicas(with)),
             units::number(replicas(without))
         ));
     }
     if splits(without) < splits(with) * (1.0 - 1e-9) {
         ways.push(format!(
-            "forces tensors apart: over {} devices on average, it would be {}",
+            "forces tensor parallelism: average degree {}, {} without the limit",
             units::number(splits(with)),
             units::number(splits(without))
         ));
     }
     if ways.is_empty() {
         ways.push(match (stages(with), stages(without)) {
-            (now, then) if now != then => format!("forces another cut: {now} stages, {then} would do"),
-            _ => "forbids better cuts".into(),
+            (now, then) if now != then => format!("forces {now} stages, {then} without the limit"),
+            _ => "forbids better stage boundaries".into(),
         });
     }
     ways.join("; ")
@@ -181,9 +181,9 @@ fn links(base: &ExplainedPlan) -> String {
     let Some(stage) = base.score.bottleneck().map(|stage| &base.score.stages[stage]) else { return String::new() };
     let share = (stage.communication_s + stage.sync_s) / stage.load_s;
     if share.is_finite() && share > NOTICEABLE {
-        format!("links take {} of the slowest stage", units::percent(share))
+        format!("communication takes {} of the slowest stage's time", units::percent(share))
     } else {
-        "links forbid better cuts".into()
+        "communication forbids better stage boundaries".into()
     }
 }
 
@@ -193,7 +193,7 @@ fn divisors(base: &ExplainedPlan, plan: &Plan) -> Option<String> {
     let (at, stage) = plan.stages.iter().enumerate().find(|(_, s)| !now.is_multiple_of(s.data_parallel))?;
     let count = |n: u32| (1..=base.problem.limits.devices.min(n)).filter(|&d| n.is_multiple_of(d)).count();
     Some(format!(
-        "replicas must divide {now} microbatches, which {} number{} up to {} do{}; stage {} would have {}",
+        "replicas must divide {now} microbatches: {} number{} up to {} do{}; stage {} would have {} replicas",
         count(now),
         if count(now) == 1 { "" } else { "s" },
         base.problem.limits.devices,
@@ -220,7 +220,7 @@ fn degrees(base: &ExplainedPlan, plan: &Plan) -> Option<String> {
         more => format!(" (and {more} other nodes)"),
     };
     Some(format!(
-        "{}{others} offers no tensor degree {t}; split perfectly it would be used",
+        "{}{others} has no mode at tensor degree {t}; with ideal scaling the plan would use it",
         workload.nodes[first].label()
     ))
 }

@@ -70,9 +70,9 @@ impl Change {
             }
             Change::Option(spec, OptionValue::Number(number)) => format!("{} {}", spec.label, units::number(*number)),
             Change::Option(spec, value) => format!("{} {}", spec.label, value.text()),
-            Change::FreeLinks => "links that take no time".into(),
-            Change::EveryDegree => "every tensor degree on every node".into(),
-            Change::EngineFeasible => "same degrees, all or no layers recompute".into(),
+            Change::FreeLinks => "communication at no cost".into(),
+            Change::EveryDegree => "every tensor degree on every node, ideal scaling".into(),
+            Change::EngineFeasible => "same degrees everywhere, all or no layers recompute".into(),
         }
     }
 

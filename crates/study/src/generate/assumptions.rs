@@ -12,7 +12,12 @@ use plantui_core::units;
 pub(super) fn sentences(costs: &CostModel<'_>) -> Vec<String> {
     let (model, hardware, settings) = (costs.model, costs.hardware, costs.settings);
     let mut list = vec![
-        format!("Model: {}, {} parameters; source: {}.", model.name, units::count_short(model.parameters()), model.source),
+        format!(
+            "Model: {}, {} parameters; source: {}.",
+            model.name,
+            units::count_short(model.parameters()),
+            model.source
+        ),
         format!(
             "Hardware: {}, {} TFLOP/s in 16 bits ({}), {} of memory.",
             hardware.name,
@@ -27,15 +32,18 @@ pub(super) fn sentences(costs: &CostModel<'_>) -> Vec<String> {
             settings.element_bytes
         ),
         mfu(costs),
-        "Backward takes twice the time of forward; full recomputation adds one forward.".into(),
+        "The backward pass takes twice the time of the forward pass; full recomputation adds one forward.".into(),
         overhead(settings),
         "parameterSize counts elements: 4(d-1)/d of it is then a ring all-reduce of 2-byte gradients.".into(),
         state(settings),
         activations(model, settings),
         working_set(costs),
-        "At tensor degrees above 1 every tensor that leaves a stage is gathered in full (syncTimeFw, syncTimeBw, in bytes)."
+        "At tensor degrees above 1 every tensor that leaves a stage is gathered in full (syncTimeFw, syncTimeBw, in \
+        bytes)."
             .into(),
-        "Embedding and norms run at the speed of memory or inside the utilisation; the vocabulary is not padded.".into(),
+        "Embedding and norms are bound by memory bandwidth or part of the utilisation; the vocabulary is not \
+        padded."
+            .into(),
         format!(
             "Bandwidth between devices {}; the preset's link across nodes is {} ({}).",
             units::bandwidth_exact(settings.limits.bandwidth()),
@@ -53,13 +61,15 @@ pub(super) fn sentences(costs: &CostModel<'_>) -> Vec<String> {
     match model.head {
         Head::LanguageModel { tied: true } | Head::MaskedLanguageModel => list.push(
             "The head is tied to the embedding: its copy counts in the last stage's memory and all-reduce; the \
-             all-reduce between the two copies is not charged."
+            all-reduce between the two copies has no cost."
                 .into(),
         ),
         Head::Pooler | Head::LanguageModel { tied: false } => {}
     }
     if model.padding_mask {
-        list.push("Every layer reads the padding mask: an edge each, charged to each stage that takes it in.".into());
+        list.push(
+            "Every layer reads the padding mask: one edge per layer, charged to every stage that receives it.".into(),
+        );
     }
     list
 }
@@ -73,8 +83,8 @@ fn mfu(costs: &CostModel<'_>) -> String {
     let source = if settings.mfu == hardware.mfu.value { hardware.mfu.source } else { "as given" };
     let causal = match (costs.model.padding_mask, settings.causal_credit) {
         (true, _) => "attention sees the whole sequence",
-        (false, true) => "causal attention is credited with half of its work",
-        (false, false) => "causal attention counts in full",
+        (false, true) => "causal attention counts as half of its operations",
+        (false, false) => "causal attention counts in full, masked half included",
     };
     format!("Matrix work runs at {} of the peak ({source}); {causal}.", units::percent(settings.mfu))
 }
@@ -82,11 +92,11 @@ fn mfu(costs: &CostModel<'_>) -> String {
 fn overhead(settings: &GenerateSettings) -> String {
     match settings.tensor_overhead {
         TensorOverhead::Share(kappa) => format!(
-            "Sharing among t devices takes T1/t * (1 + {kappa} * (t - 1)): an effective figure{}.",
+            "Tensor degree t takes T1/t * (1 + {kappa} * (t - 1)), an effective cost{}.",
             if kappa == super::settings::TENSOR_OVERHEAD { ", fitted on the published BERT-32 profile" } else { "" }
         ),
         TensorOverhead::Bandwidth(bandwidth) => format!(
-            "Sharing among t devices adds four all-reduces of the hidden state per layer at {}, two more when recomputing.",
+            "Tensor degree t adds four all-reduces of the hidden state per layer at {}, two more with recomputation.",
             units::bandwidth_exact(bandwidth)
         ),
     }
@@ -96,7 +106,8 @@ fn state(settings: &GenerateSettings) -> String {
     let bytes = settings.state.per_parameter();
     match settings.state {
         StateBytes::Distributed(replicas) => format!(
-            "State takes {} bytes per parameter: a distributed optimizer over {replicas} replicas, whatever the plan has.",
+            "State takes {} bytes per parameter: a distributed optimizer over {replicas} replicas, whatever the \
+            plan's degree.",
             units::number(bytes)
         ),
         StateBytes::Fixed(_) => {
@@ -138,14 +149,15 @@ fn activations(model: &ModelConfig, settings: &GenerateSettings) -> String {
 fn working_set(costs: &CostModel<'_>) -> String {
     match costs.settings.working_set {
         WorkingSet::EveryLayer => {
-            let published = if follows_published_profile(costs.model) { "" } else { ", for comparability with it" };
+            let published = if follows_published_profile(costs.model) { "" } else { ", to be comparable with it" };
             format!(
-                "Recomputation charges the activations it brings back for every layer of a stage at once, as the published \
-                 profile does{published}; one layer at a time is live (--working-set one-layer)."
+                "Recomputation counts the recomputed activations of all layers of a stage at once, as the published \
+                profile does{published}; in fact one layer at a time is live (--working-set one-layer)."
             )
         }
         WorkingSet::OneLayer => format!(
-            "Recomputation brings back one layer at a time: its {} at degree 1 are taken off the memory limit of every device.",
+            "Recomputation restores one layer at a time: its {} at degree 1 are subtracted from the memory limit of \
+            every device.",
             units::bytes(costs.layer_activation_bytes(1))
         ),
     }

@@ -83,7 +83,7 @@ pub fn workload(
     let memory = ProfileFile::read(profile.memory)?;
     for file in [&times, &memory] {
         if file.entries.keys().any(|key| key.starts_with("layertype_1")) {
-            let repair = "profiles of one kind of layer are read";
+            let repair = "plantui reads profiles of one kind of layer";
             return Err(LoadError::at(file.source, "layertype_1", "is a second kind of layer", repair).into());
         }
     }
@@ -95,7 +95,7 @@ pub fn workload(
     let weights = memory.weights(settings.sequence_length.or(named("seqlen").map(|length| length as u32)))?;
     let length = weights.sequence.or(settings.sequence_length).or(named("seqlen").map(|length| length as u32));
     let length = length.ok_or_else(|| {
-        LoadError::file(times.source, "does not tell the sequence length", "give it with --sequence-length")
+        LoadError::file(times.source, "does not state the sequence length", "give it with --sequence-length")
     })?;
     let b = f64::from(settings.micro_batch);
     let layer_s = times.seconds("layertype_0", settings.micro_batch, length)?.ok_or_else(|| {
@@ -153,7 +153,7 @@ pub fn workload(
         "the backward pass takes twice the forward, as in Galvatron's cost model".into(),
         "a layer at tensor degree t takes 1/t of its time and two all-reduces a pass over the hardware's link".into(),
         "weights, gradients and Adam's moments take four times the 32-bit parameters, divided by t".into(),
-        "half of the time around the layers is the embedding's, half the head's".into(),
+        "half of the time outside the layers goes to the embedding, half to the head".into(),
     ];
     let recipe = Recipe {
         micro_batch: Some(settings.micro_batch),

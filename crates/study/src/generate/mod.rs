@@ -71,7 +71,7 @@ pub fn generate(
             return Err(GenerateError::Setting {
                 flag: "--working-set",
                 problem: format!(
-                    "one layer brings back {}, more than a device has; take a smaller micro-batch or sequence",
+                    "recomputing one layer needs {}, more than a device has; take a smaller micro-batch or sequence",
                     plantui_core::units::bytes(live)
                 ),
             });

@@ -163,7 +163,7 @@ impl GenerateSettings {
         }
         if self.causal_credit && model.padding_mask {
             let name = &model.name;
-            let problem = format!("{name} attends to the whole sequence, so there is nothing to credit; leave it out");
+            let problem = format!("{name} has no causal attention; leave the option out");
             return refuse("--causal-credit", problem);
         }
         if !(self.mfu > 0.0 && self.mfu <= 1.0) {
@@ -184,7 +184,7 @@ impl GenerateSettings {
         if self.activation.is_some() && self.sequence_parallel {
             return refuse(
                 "--sequence-parallel",
-                "the activations are given by --activation-bytes already: drop one".into(),
+                "--activation-bytes gives the activations already; leave one of the two out".into(),
             );
         }
         let state = self.state.per_parameter();

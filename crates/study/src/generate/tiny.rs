@@ -62,9 +62,10 @@ pub(super) fn sketch(command_line: &str) -> Sketch {
         provenance: command_line.into(),
         assumptions: vec![
             "A made-up network in round numbers: six nodes, one branch, two modes, degrees 1 and 2.".into(),
-            "Backward takes twice the time of forward; recomputation adds one forward and keeps a node's inputs only."
+            "The backward pass takes twice the time of the forward pass; recomputation adds one forward pass and \
+            keeps only a node's inputs."
                 .into(),
-            "Two devices take 5/8 of the time of one and half of its memory.".into(),
+            "Two devices take 5/8 of the time of one device, and half of its memory.".into(),
             "State takes 16 bytes per parameter.".into(),
         ],
         recipe: None,

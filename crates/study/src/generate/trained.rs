@@ -224,7 +224,11 @@ impl LayerCostModel<'_> {
                 units::count_short(model.parameters() as f64),
                 model.source
             ),
-            format!("Hardware: {}; times are those that docs/src/background/truth.md holds against published runs.", accelerator.id),
+            format!(
+                "Hardware: {}; times come from the model that docs/src/background/truth.md compares with \
+                published runs.",
+                accelerator.id
+            ),
             format!("A microbatch is {} x {sequence} tokens, software as {} runs it.", self.micro_batch, stack.id()),
             match self.optimizer_shards {
                 1 => "Memory counts 16-bit weights, gradients as the engine keeps them, and 12 bytes of optimizer a \
@@ -236,14 +240,15 @@ impl LayerCostModel<'_> {
                 ),
             },
             format!(
-                "parameterSize is such that 4(d-1)/d of it are the bytes that d replicas exchange: gradients of {} bytes.",
+                "parameterSize is chosen so that 4(d-1)/d of it are the bytes that d replicas exchange: gradients \
+                of {} bytes.",
                 self.profile.settings.gradient_bytes
             ),
-            "Recomputation brings back one layer at a time, which is not charged.".into(),
-            "At tensor degrees above 1 a tensor goes to the next stage whole; what is gathered within a machine counts as \
-             bytes at the bandwidth between devices."
+            "Recomputation restores one layer at a time; its activations are not counted.".into(),
+            "At tensor degrees above 1 a stage sends its output whole; the gather within a machine counts as bytes \
+            at the bandwidth between devices."
                 .into(),
-            "Attention masks are made where they are needed and not sent.".into(),
+            "Every stage makes its own attention masks; none are sent.".into(),
         ]
     }
 }

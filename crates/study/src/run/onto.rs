@@ -23,9 +23,7 @@ pub(super) fn too_many_devices(problem: &Problem) -> Option<String> {
     let name = &topology.name;
     (asked > there).then(|| {
         let has = units::counted(there, "device");
-        format!(
-            "{asked} devices are asked for, and {name} has {has}: a topology of several machines is 8x{name}+ib-ndr."
-        )
+        format!("The plan needs {asked} devices, and {name} has {has}; several machines are written 8x{name}+ib-ndr.")
     })
 }
 
@@ -61,13 +59,13 @@ pub(super) fn map(
     }
     let (mapped, moved) = found;
     if mapped.plan.configuration() != first.as_ref() {
-        let told = format!("of the plans found another is fastest on the routes of {name}: it is taken");
+        let told = format!("another of the plans found is fastest on the routes of {name}, and is used");
         outcome.notes.push(told);
     }
     if (moved.value - before.value).abs() > 1e-9 * before.value.abs() {
         let (then, now) = (before.measure.show(before.value), before.measure.show(moved.value));
         let model = before.measure.model();
-        outcome.notes.push(format!("on the devices it is mapped to, {model} says {now} in place of {then}"));
+        outcome.notes.push(format!("on its mapped devices {model} gives {now} instead of {then}"));
         bound_on_routes(outcome, moved.value);
     }
     if let (Some((_, _, Some(before))), Some(after)) = (&mapped.before, mapped.part.iteration_s) {

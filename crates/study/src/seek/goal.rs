@@ -22,7 +22,7 @@ pub enum GoalFigure {
     /// Simulated samples (or microbatches) per second.
     Throughput,
     /// Simulated idle share of device time, 0 to 1.
-    Bubble,
+    Idle,
     /// Simulated peak memory over all devices, bytes.
     Memory,
     /// Tokens per second over all devices; training workloads only.
@@ -37,7 +37,7 @@ const WORDS: [(GoalFigure, &[&str]); 8] = [
     (GoalFigure::SampleTime, &["simulated_time_per_sample"]),
     (GoalFigure::BatchTime, &["batch_time", "time_per_batch", "iteration", "simulated_iteration_time"]),
     (GoalFigure::Throughput, &["throughput", "samples_per_s"]),
-    (GoalFigure::Bubble, &["bubble"]),
+    (GoalFigure::Idle, &["idle", "bubble"]),
     (GoalFigure::Memory, &["peak_memory", "memory"]),
     (GoalFigure::Tokens, &["tokens_per_s"]),
     (GoalFigure::Utilisation, &["mfu"]),
@@ -75,16 +75,16 @@ impl Goal {
     pub fn parse(text: &str, measure: Measure) -> Result<Self, GoalError> {
         let error =
             |message: String| GoalError { message, repair: format!("write a goal such as `{}`", example(measure)) };
-        let at = text.find(['<', '>', '≤', '≥', '=']).ok_or_else(|| error(format!("`{text}` compares nothing")))?;
+        let at = text.find(['<', '>', '≤', '≥', '=']).ok_or_else(|| error(format!("`{text}` has no comparison")))?;
         let (word, rest) = text.split_at(at);
         let (at_most, value) = [("<=", true), (">=", false), ("≤", true), ("≥", false), ("<", true), (">", false)]
             .into_iter()
             .find_map(|(sign, at_most)| Some((at_most, rest.strip_prefix(sign)?)))
-            .ok_or_else(|| error(format!("`{text}` asks for one exact value, which no plan may have")))?;
+            .ok_or_else(|| error(format!("`{text}` is an exact value, which no plan may reach; use <= or >=")))?;
         let word = word.trim();
         let figure = figure(word, measure).ok_or_else(|| GoalError {
             message: format!("plans measured by {} have no figure `{word}`", measure.name()),
-            repair: format!("goals are set for {}", names(measure, false).join(", ")),
+            repair: format!("figures are {}", names(measure, false).join(", ")),
         })?;
         let goal = Goal { figure, measure, at_most, value: 0.0 };
         let value = goal.read(value.trim()).map_err(|what| error(format!("the goal `{text}` has no value: {what}")))?;
@@ -99,8 +99,12 @@ impl Goal {
         let goal = Goal::parse(text, measure)?;
         if goal.is_predicted() && !family::of(workload).predicts() {
             return Err(GoalError {
-                message: format!("`{}` has no {}: it is no model to be trained", workload.name, goal.name()),
-                repair: format!("goals are set for {}", names(measure, false).join(", ")),
+                message: format!(
+                    "`{}` has no {}: the workload is not a model to be trained",
+                    workload.name,
+                    goal.name()
+                ),
+                repair: format!("figures are {}", names(measure, false).join(", ")),
             });
         }
         Ok(goal)
@@ -119,7 +123,7 @@ impl Goal {
             (GoalFigure::Planned, _) => number(text).or_else(|_| units::parse_flops(text).map_err(|e| e.to_string())),
             (GoalFigure::Throughput, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("samples")),
             (GoalFigure::Tokens, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("tokens")),
-            (GoalFigure::Bubble | GoalFigure::Utilisation, _) => match text.strip_suffix('%') {
+            (GoalFigure::Idle | GoalFigure::Utilisation, _) => match text.strip_suffix('%') {
                 Some(percent) => Ok(number(percent)? / 100.0),
                 None => number(text),
             }
@@ -168,7 +172,7 @@ impl Goal {
         (timeline.iteration_s > 0.0).then(|| match self.figure {
             GoalFigure::SampleTime => 1.0 / timeline.samples_per_s,
             GoalFigure::Throughput => timeline.samples_per_s,
-            GoalFigure::Bubble => timeline.bubble,
+            GoalFigure::Idle => timeline.idle,
             GoalFigure::Memory => timeline.peak_memory(),
             GoalFigure::BatchTime | GoalFigure::Planned | GoalFigure::Tokens | GoalFigure::Utilisation => {
                 timeline.iteration_s
@@ -205,12 +209,12 @@ impl Goal {
                 Measure::SeparateMaxima => "largest forward and largest backward load",
                 Measure::Latency { .. } => "latency",
                 Measure::Speedup(_) => "planned speed-up",
-                Measure::OperatorCost(_) => "cost of a step",
+                Measure::OperatorCost(_) => "cost of an iteration",
             },
             GoalFigure::SampleTime => "simulated time per sample",
             GoalFigure::BatchTime => "simulated iteration time",
             GoalFigure::Throughput => "simulated samples per second",
-            GoalFigure::Bubble => "bubble",
+            GoalFigure::Idle => "simulated idle share",
             GoalFigure::Memory => "simulated peak memory",
             GoalFigure::Tokens => "predicted tokens per second",
             GoalFigure::Utilisation => "predicted MFU",
@@ -224,7 +228,7 @@ impl Goal {
             GoalFigure::SampleTime => format!("{}/sample", units::seconds(value)),
             GoalFigure::BatchTime => units::seconds(value),
             GoalFigure::Throughput => format!("{}/s", units::number(value)),
-            GoalFigure::Bubble | GoalFigure::Utilisation => units::percent(value),
+            GoalFigure::Idle | GoalFigure::Utilisation => units::percent(value),
             GoalFigure::Tokens => format!("{} tokens/s", units::number(value)),
             GoalFigure::Memory => units::bytes_like(value, self.value),
         }
@@ -236,7 +240,7 @@ impl Goal {
         if self.is_reached_by(value) || shown != self.show(self.value) {
             return shown;
         }
-        format!("{shown}, just {} the goal", if self.at_most { "above" } else { "below" })
+        format!("{shown}, slightly {} the goal", if self.at_most { "above" } else { "below" })
     }
 
     /// Value rounded to few digits such that it reaches the goal itself; used as a suggested goal.
@@ -321,8 +325,8 @@ mod tests {
             read("throughput >= 40 samples/s", piper).map_err(|_| ()),
             Ok((GoalFigure::Throughput, false, 40.0))
         );
-        assert_eq!(read("bubble<=20%", piper), Ok((GoalFigure::Bubble, true, 0.2)));
-        assert_eq!(read("bubble≤0.2", piper), Ok((GoalFigure::Bubble, true, 0.2)));
+        assert_eq!(read("bubble<=20%", piper), Ok((GoalFigure::Idle, true, 0.2)));
+        assert_eq!(read("bubble≤0.2", piper), Ok((GoalFigure::Idle, true, 0.2)));
         assert_eq!(read("memory<=1GiB", piper), Ok((GoalFigure::Memory, true, 1_073_741_824.0)));
         assert_eq!(read("mfu>=40%", Measure::IterationTime), Ok((GoalFigure::Utilisation, false, 0.4)));
         assert_eq!(read("tokens_per_s>=1.2e6", Measure::IterationTime), Ok((GoalFigure::Tokens, false, 1.2e6)));
@@ -340,7 +344,7 @@ mod tests {
             (GoalFigure::Planned, Measure::Speedup(Default::default())),
             (GoalFigure::BatchTime, Measure::IterationTime),
             (GoalFigure::Throughput, Measure::TimePerSample),
-            (GoalFigure::Bubble, Measure::TimePerSample),
+            (GoalFigure::Idle, Measure::TimePerSample),
         ] {
             for (at_most, value) in
                 (0..400).flat_map(|i| [true, false].map(|side| (side, 0.000_97 + 0.002_113 * f64::from(i))))
@@ -353,14 +357,14 @@ mod tests {
             }
         }
         let goal = Goal::parse("iteration_time<=37.79s", Measure::TimePerSample).unwrap();
-        assert_eq!(goal.judged(37.7911), "37.79 s, just above the goal");
+        assert_eq!(goal.judged(37.7911), "37.79 s, slightly above the goal");
         assert_eq!([goal.judged(37.789), goal.judged(38.5)], ["37.79 s", "38.50 s"]);
     }
 
     #[test]
     fn what_is_no_goal_is_told_with_one_that_is() {
         let told = |text| Goal::parse(text, Measure::TimePerSample).unwrap_err().to_string();
-        assert!(told("25ms").contains("compares nothing") && told("25ms").contains("`time_per_sample<=25ms`"));
+        assert!(told("25ms").contains("has no comparison") && told("25ms").contains("`time_per_sample<=25ms`"));
         assert!(told("latency<=25ms").contains("no figure `latency`") && told("latency<=1s").contains("throughput"));
         assert!(told("time_per_sample<=25").contains("without a unit"), "{}", told("time_per_sample<=25"));
         assert!(told("bubble<=20").contains("write 20%"));

@@ -139,7 +139,7 @@ impl SeekResult {
         let less = if self.answer.is_some() { " with less" } else { "" };
         match &self.among {
             None => format!("proven: no plan reaches the goal{less}"),
-            Some(plans) => format!("proven among {plans}: none reaches the goal{less}"),
+            Some(plans) => format!("proven for {plans}: none reaches the goal{less}"),
         }
     }
 

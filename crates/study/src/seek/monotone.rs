@@ -15,13 +15,13 @@ pub(super) fn objection(question: &SeekQuery, first: &SeekProbe) -> Option<Strin
     let kind = question.least;
     if question.goal.is_simulated() {
         return Some(format!(
-            "the planner does not plan for {}, so it may go up and down with {}",
+            "the planner does not optimise {}, so the figure may rise and fall with {}",
             question.goal.title(),
             kind.label()
         ));
     }
     if !question.goal.is_what_is_planned_for() {
-        return Some("the goal asks for less of what the planner strives for".into());
+        return Some("the goal sets an upper bound on the figure that the planner maximises".into());
     }
     let monotone = match question.goal.measure {
         Measure::TimePerSample => {
@@ -37,14 +37,14 @@ pub(super) fn objection(question: &SeekQuery, first: &SeekProbe) -> Option<Strin
     if !monotone {
         return Some(match kind {
             LimitKind::Microbatches => "replicas must divide the microbatches, so more of them may be worse".into(),
-            kind => format!("more {} may make plans of this kind worse", kind.label()),
+            kind => format!("with more {} the best plan of this kind may be worse", kind.label()),
         });
     }
     match first.status {
         Status::Optimal | Status::Infeasible => None,
         Status::Feasible | Status::Cancelled if first.ruled_out => None,
         Status::Feasible | Status::Cancelled => {
-            Some(format!("the plans are not proven to be the best, so more {} may give a worse one", kind.label()))
+            Some(format!("the plans are not proven optimal, so more {} may give a worse plan", kind.label()))
         }
     }
 }

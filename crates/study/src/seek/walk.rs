@@ -262,7 +262,8 @@ impl SeekState<'_> {
         let shown = self.question.least.format(fails);
         let kind = self.question.least.label();
         SeekCertainty::Open(format!(
-            "the re-plan with {kind} {shown} was cut short or failed, so less might do; more time for each may tell"
+            "the re-plan with {kind} {shown} stopped early or failed, so a smaller value may do; give each more time \
+            (--each)"
         ))
     }
 
@@ -291,7 +292,7 @@ impl SeekState<'_> {
         let below = |step: &&SeekProbe| found.is_none_or(|found| step.value < found);
         let asked = self.curve.iter().filter(below).count();
         let Some(found) = found else {
-            return SeekCertainty::Open(format!("{asked} values of {} were asked", kind.label()));
+            return SeekCertainty::Open(format!("{asked} values of {} were planned", kind.label()));
         };
         let there_are = values.map_or_else(
             || if kind.is_count() { found - places::least(kind, now) } else { f64::INFINITY },
@@ -300,7 +301,7 @@ impl SeekState<'_> {
         if asked as f64 >= there_are {
             return SeekCertainty::EveryValueTested;
         }
-        SeekCertainty::Open(format!("of the smaller values {asked} were asked, and fail; one between them may do"))
+        SeekCertainty::Open(format!("{asked} of the smaller values were planned and fail; one between them may do"))
     }
 
     fn finish(mut self, method: SeekMethod, certainty: SeekCertainty) -> SeekResult {
@@ -329,13 +330,13 @@ impl SeekState<'_> {
 }
 
 fn stopped() -> SeekCertainty {
-    SeekCertainty::Open("stopped before every value was asked that tells".into())
+    SeekCertainty::Open("stopped before all the values that decide it were planned".into())
 }
 
 fn why(outcome: &Outcome) -> String {
     match (&outcome.infeasible, outcome.status) {
         (Some(story), _) => story.explanation.clone(),
-        (None, Status::Cancelled) => "stopped before there was a plan".into(),
+        (None, Status::Cancelled) => "stopped before a plan was found".into(),
         (None, _) => "no figure".into(),
     }
 }

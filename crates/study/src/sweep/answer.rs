@@ -44,7 +44,7 @@ pub struct PointSimulation {
     /// Samples (or microbatches) per second.
     pub samples_per_s: f64,
     /// Idle share of device time, 0 to 1.
-    pub bubble: f64,
+    pub idle: f64,
     /// Peak memory over all devices, bytes.
     pub peak_memory_bytes: f64,
 }
@@ -85,7 +85,7 @@ pub enum ChartFigure {
     /// Simulated samples per second.
     Throughput,
     /// Simulated idle share of device time.
-    Bubble,
+    Idle,
     /// Simulated peak memory.
     Memory,
     /// Number of devices that the plan uses.
@@ -100,7 +100,7 @@ impl ChartFigure {
         ChartFigure::Objective,
         ChartFigure::Iteration,
         ChartFigure::Throughput,
-        ChartFigure::Bubble,
+        ChartFigure::Idle,
         ChartFigure::Memory,
         ChartFigure::Devices,
         ChartFigure::Seconds,
@@ -112,7 +112,7 @@ impl ChartFigure {
             ChartFigure::Objective => "objective",
             ChartFigure::Iteration => "iteration",
             ChartFigure::Throughput => "throughput",
-            ChartFigure::Bubble => "bubble",
+            ChartFigure::Idle => "idle",
             ChartFigure::Memory => "memory",
             ChartFigure::Devices => "devices",
             ChartFigure::Seconds => "seconds",
@@ -125,7 +125,7 @@ impl ChartFigure {
             ChartFigure::Objective => "objective",
             ChartFigure::Iteration => "simulated iteration time",
             ChartFigure::Throughput => "simulated samples per second",
-            ChartFigure::Bubble => "simulated idle share",
+            ChartFigure::Idle => "simulated idle share",
             ChartFigure::Memory => "simulated peak memory",
             ChartFigure::Devices => "devices used",
             ChartFigure::Seconds => "planning time",
@@ -139,7 +139,7 @@ impl ChartFigure {
             ChartFigure::Objective => answer.objective.as_ref().map(|objective| objective.value),
             ChartFigure::Iteration => simulated.map(|simulated| simulated.iteration_s),
             ChartFigure::Throughput => simulated.map(|simulated| simulated.samples_per_s),
-            ChartFigure::Bubble => simulated.map(|simulated| simulated.bubble),
+            ChartFigure::Idle => simulated.map(|simulated| simulated.idle),
             ChartFigure::Memory => simulated.map(|simulated| simulated.peak_memory_bytes),
             ChartFigure::Devices => answer.devices_used.map(f64::from),
             ChartFigure::Seconds => Some(answer.seconds),
@@ -156,7 +156,7 @@ impl ChartFigure {
             },
             ChartFigure::Iteration | ChartFigure::Seconds => units::seconds(value),
             ChartFigure::Throughput => format!("{}/s", units::number(value)),
-            ChartFigure::Bubble => units::percent(value),
+            ChartFigure::Idle => units::percent(value),
             ChartFigure::Memory => units::bytes_beside(value, memory_limit),
             ChartFigure::Devices => format!("{value:.0}"),
         }
@@ -179,7 +179,7 @@ impl PointResult {
         let why = match (&outcome.plan, &outcome.infeasible) {
             (Some(_), _) => given_up,
             (None, Some(story)) => story.explanation.clone(),
-            (None, None) if outcome.status == Status::Cancelled => "stopped before there was a plan".into(),
+            (None, None) if outcome.status == Status::Cancelled => "stopped before a plan was found".into(),
             (None, None) => "no plan".into(),
         };
         PointResult {
@@ -195,7 +195,7 @@ impl PointResult {
             simulated: simulated.map(|simulated| PointSimulation {
                 iteration_s: simulated.iteration_s,
                 samples_per_s: simulated.samples_per_s,
-                bubble: simulated.bubble,
+                idle: simulated.idle,
                 peak_memory_bytes: simulated.peak_memory_bytes,
             }),
             seconds,

@@ -199,6 +199,16 @@ impl Chart {
         }
     }
 
+    /// Noun along the chart in the singular, and its plural behind a number if values are shown without a unit.
+    pub(super) fn x_noun(&self) -> (&'static str, String) {
+        match self.along {
+            ChartAxis::Limit(kind @ (LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches)) => {
+                (kind.singular(), format!(" {}", kind.label()))
+            }
+            _ => (self.x_title(), String::new()),
+        }
+    }
+
     /// Value along the chart, for people.
     pub fn show_x(&self, x: f64) -> String {
         match &self.along {

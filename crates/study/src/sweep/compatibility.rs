@@ -21,7 +21,7 @@ impl IgnoredLimit {
         let planners = listed(&self.planners);
         let verb = if self.planners.len() == 1 { "does" } else { "do" };
         let place = if self.by_all { "here" } else { "for some lines" };
-        format!("{limit} changes nothing {place}: {planners} {verb} not heed it")
+        format!("{limit} changes nothing {place}: {planners} {verb} not support it")
     }
 }
 
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn a_limit_that_nobody_heeds_is_told_by_name() {
         let one = IgnoredLimit { kind: LimitKind::Bandwidth, planners: vec!["A"], by_all: true };
-        assert_eq!(one.sentence("--bandwidth"), "--bandwidth changes nothing here: A does not heed it");
+        assert_eq!(one.sentence("--bandwidth"), "--bandwidth changes nothing here: A does not support it");
         let three = IgnoredLimit { kind: LimitKind::Cpus, planners: vec!["A", "B", "C"], by_all: false };
-        assert_eq!(three.sentence("--cpus"), "--cpus changes nothing for some lines: A, B and C do not heed it");
+        assert_eq!(three.sentence("--cpus"), "--cpus changes nothing for some lines: A, B and C do not support it");
     }
 }

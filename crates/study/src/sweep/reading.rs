@@ -63,10 +63,11 @@ pub fn sentences(chart: &Chart, line: usize, scales: bool) -> Vec<String> {
     if scales {
         let most = own.iter().reduce(|best, point| if point.1 / point.0 > best.1 / best.0 { point } else { best });
         if let Some((x, _)) = most {
-            told.push(format!("Most work for each of the {} at {}.", chart.x_title(), chart.show_x(*x)));
+            let (one, many) = chart.x_noun();
+            told.push(format!("Efficiency per {one} peaks at {}{many}.", chart.show_x(*x)));
         }
         told.extend(knee(own).map(|Knee { x, gain }| {
-            format!("Knee at {}: twice as many are only {gain:.2}x as fast, less than {LEAST_GAIN}x.", chart.show_x(x))
+            format!("Knee at {}: the next doubling gives {gain:.2}x, less than {LEAST_GAIN}x.", chart.show_x(x))
         }));
     } else if let Some(&(enough, _)) =
         own.iter().find(|(_, rate)| own.iter().all(|(_, other)| *other <= rate * (1.0 + LEAD)))
@@ -103,7 +104,7 @@ fn leads(chart: &Chart, all: &[Vec<(f64, f64)>]) -> Option<String> {
         return None;
     }
     if wins[leader] == 0 {
-        return Some("No line leads: the differences are below half a percent.".into());
+        return Some("No line leads: all differences are below 0.5%.".into());
     }
     let name = |line: usize| &chart.lines[line].label;
     let other = best_at.iter().filter(|(_, line, _)| *line != leader).max_by(|a, b| {

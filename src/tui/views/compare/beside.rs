@@ -118,8 +118,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
 
 /// Line of figures for each plan, the second with its differences.
 fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let figures =
-        [Column::Time, Column::Objective, Column::Memory, Column::Devices, Column::Throughput, Column::Bubble];
+    let figures = [Column::Time, Column::Objective, Column::Memory, Column::Devices, Column::Throughput, Column::Idle];
     let name_width = first.name.chars().count().max(second.name.chars().count()).min(width / 3);
     let line = |sign: &'static str, half: &Half<'_>, against: Option<&Half<'_>>| {
         let mut spans = vec![
@@ -135,7 +134,7 @@ fn totals(first: &Half<'_>, second: &Half<'_>, width: usize, theme: &Theme) -> V
                 Column::Memory => " peak",
                 Column::Devices => " devices",
                 Column::Throughput => " samples/s",
-                Column::Bubble => " bubble",
+                Column::Idle => " idle",
                 _ => "",
             };
             let text = format!("  {cell}{unit}{more}");
@@ -158,7 +157,7 @@ fn change(column: Column, first: &Half<'_>, second: &Half<'_>) -> Option<String>
         return None;
     }
     match column {
-        Column::Bubble => None,
+        Column::Idle => None,
         Column::Devices => Some(after - before).filter(|d| *d != 0.0).map(|d| format!(" ({d:+})")),
         _ if before == 0.0 => None,
         _ => Some(after / before - 1.0).filter(|c| c.abs() >= 5e-4).map(|c| format!(" ({:+.1}%)", 100.0 * c)),

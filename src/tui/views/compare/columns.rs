@@ -27,9 +27,9 @@ pub(super) struct Columns {
     /// Minimum and maximum simulated time on the table, seconds: of iterations, then of single samples.
     times: [(f64, f64); 2],
     pub(super) columns: Vec<(Column, usize)>,
-    /// True if bubble and memory have a bar before their figures; then the largest bubble.
+    /// True if idle time and memory have a bar before their figures; then the largest idle share.
     meters: bool,
-    most_bubble: f64,
+    most_idle: f64,
     /// Columns that do not fit.
     pub(super) hidden: Vec<Column>,
     /// True if all objectives are times per sample, which the title then says once.
@@ -105,17 +105,17 @@ impl Columns {
         });
         let seen = |column: &Column| columns.iter().any(|(other, _)| other == column);
         let hidden = Column::ALL.into_iter().filter(|column| !seen(column)).collect();
-        let bubble = |key: &Key| Column::Bubble.figure(&model.compared(*key)?.entry);
-        let most_bubble = keys.iter().filter_map(bubble).fold(0.0, f64::max);
-        Columns { name, strip, bar, times, hidden, columns, each, meters, most_bubble }
+        let idle = |key: &Key| Column::Idle.figure(&model.compared(*key)?.entry);
+        let most_idle = keys.iter().filter_map(idle).fold(0.0, f64::max);
+        Columns { name, strip, bar, times, hidden, columns, each, meters, most_idle }
     }
 }
 
-/// Minimum width of the pictures before bars for bubble and memory are added, cells.
+/// Minimum width of the pictures before bars for idle time and memory are added, cells.
 const ENOUGH: usize = 52;
 
 fn is_metered(column: Column) -> bool {
-    matches!(column, Column::Bubble | Column::Memory)
+    matches!(column, Column::Idle | Column::Memory)
 }
 
 impl Columns {
@@ -130,10 +130,10 @@ impl Columns {
     }
 }
 
-/// Bar before a figure: bubble relative to the largest, memory relative to the limit.
+/// Bar before a figure: idle time relative to the largest, memory relative to the limit.
 pub(super) fn meter(column: Column, compared: &Compared, columns: &Columns, theme: &Theme) -> Vec<Span<'static>> {
     let figure = column.figure(&compared.entry).unwrap_or(0.0);
-    let whole = if column == Column::Bubble { columns.most_bubble } else { compared.memory_limit() };
-    let role = if column == Column::Bubble { Role::Warning } else { Role::Activations };
+    let whole = if column == Column::Idle { columns.most_idle } else { compared.memory_limit() };
+    let role = if column == Column::Idle { Role::Warning } else { Role::Activations };
     pictures::meter(figure / whole.max(f64::MIN_POSITIVE), theme.fg(role))
 }

@@ -41,8 +41,8 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
             first.push(Span::raw(format!("  {}", whole(by.trim_start(), width.saturating_sub(used + 2)))));
             let terms = match model.terms(key) {
                 Terms::Current => None,
-                Terms::Old => Some("○ old: limits, options, schedule or file have changed since"),
-                Terms::OtherLimits => Some("≠ made and simulated under other limits than those at the left"),
+                Terms::Old => Some("○ outdated: limits, options, schedule or file have changed since"),
+                Terms::OtherLimits => Some("≠ planned and simulated under other limits than those at the left"),
             };
             if let Some(text) = terms {
                 tell(text);
@@ -53,7 +53,7 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
             if let Some(simulated) = &compared.entry.simulated {
                 match (per_sample(&compared.entry), compared.entry.prediction_error()) {
                     (Some(promised), Some(error)) => tell(&format!(
-                        "· its objective promises {promised} per sample, simulated as {} it takes {}",
+                        "· its objective is {promised} per sample, simulated as {} it takes {}",
                         simulated.schedule.name(),
                         // The prediction error relates the promise to the simulator; invert it.
                         promise_kept(&units::seconds(1.0 / simulated.samples_per_s), 1.0 / (1.0 + error) - 1.0),
@@ -86,9 +86,9 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
         Some(&Row::Refused(planner)) => {
             tell(&format!("{} cannot: {}", model.session.planners[planner].info().name, refusal(model, planner)));
         }
-        Some(Row::Folded) => tell("Enter lists them with their reasons"),
-        Some(Row::Waiting(_)) => tell("rows arrive as planners are done, those for this kind of workload first"),
-        None => tell("the plan is on its way"),
+        Some(Row::Folded) => tell("Enter lists them with reasons"),
+        Some(Row::Waiting(_)) => tell("rows appear as planners finish, those for this kind of workload first"),
+        None => tell("planning …"),
     }
     lines
 }
@@ -96,7 +96,7 @@ pub(super) fn detail(model: &Model, all: &[Row], cursor: usize, width: usize, th
 /// Simulated time per sample against the promised one, in words: `21.90 ms, 9.2% more`.
 fn promise_kept(takes: &str, more: f64) -> String {
     match more {
-        more if more.abs() < units::AS_FAST => format!("{takes}, as promised"),
+        more if more.abs() < units::AS_FAST => format!("{takes}, as planned"),
         more if more > 0.0 => format!("{takes}, {} more", units::percent(more)),
         less => format!("{takes}, {} less", units::percent(-less)),
     }
@@ -109,8 +109,8 @@ fn holds_now(model: &Model, key: Key) -> Option<String> {
     let plan = plan.clone().with_cpus_behind(compared.shown.limits.devices, model.session.limits.devices);
     let score = family::check(&model.session.workload, &model.session.limits, &plan);
     Some(match score.violations.first() {
-        None => format!("✓ it keeps the limits at the left, too: {}", score.measure.show(score.value)),
-        Some(violation) => format!("✗ it would not keep the limits at the left: {violation}"),
+        None => format!("✓ also valid under the limits at the left: {}", score.measure.show(score.value)),
+        Some(violation) => format!("✗ not valid under the limits at the left: {violation}"),
     })
 }
 

@@ -124,15 +124,15 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         (true, &[next, ..]) => {
             let more = match model.views.compare.queue.len() - 1 {
                 0 => String::new(),
-                more => format!(", {more} more to ask"),
+                more => format!(", {more} more to plan"),
             };
             let name = model.session.planners[next].info().name;
-            (format!("… asking {name}, at most {each}{more}; Esc stops"), Role::Accent)
+            (format!("… planning with {name}, at most {each}{more}; Esc stops"), Role::Accent)
         }
         (true, []) => ("… simulating".into(), Role::Accent),
         (false, _) => {
             let key = model.appearance.keymap.of_action(Action::CompareAll).unwrap_or_else(|| ":".into());
-            (format!("{key} asks every planner, {each} each"), Role::Muted)
+            (format!("{key} runs every planner, {each} each"), Role::Muted)
         }
     };
     let simulated = Span::styled(simulated, theme.fg(Role::Text));

@@ -18,13 +18,13 @@ pub(in crate::tui) const TAB: Tab = Tab {
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
-    entry(HERE, A::CompareAll, &["a"], "Ask all planners", "plan with every planner that can, side by side", "all"),
-    entry(HERE, A::Preview, &["enter"], "Show this plan", "show it in the other views; Esc goes back", "show"),
-    entry(HERE, A::Mark, &["space"], "Mark", "mark a plan; side by side: the other way round", "mark"),
+    entry(HERE, A::CompareAll, &["a"], "Run all planners", "plan with every suitable planner", "all"),
+    entry(HERE, A::Preview, &["enter"], "Show this plan", "show it in the other views; Esc returns", "show"),
+    entry(HERE, A::Mark, &["space"], "Mark", "mark a plan; side by side: swap the two", "mark"),
     entry(HERE, A::SideBySide, &["v"], "Side by side", "two marked plans, stage by stage", "side by side"),
     entry(HERE, A::SortNext, &[">"], "Sort by next", "sort by the column to the right", ""),
     entry(HERE, A::SortPrevious, &["<"], "Sort by previous", "sort by the column to the left", "sort"),
-    entry(HERE, A::SortReverse, &["r"], "Reverse order", "the worst first, or the best", ""),
-    entry(HERE, A::NextSchedule, &["s"], "Next schedule", "simulate all plans with another schedule", "schedule"),
-    entry(HERE, A::RenamePin, &["n"], "Name pin", "give the selected pin another name", ""),
+    entry(HERE, A::SortReverse, &["r"], "Reverse order", "worst first, or best first", ""),
+    entry(HERE, A::NextSchedule, &["s"], "Next schedule", "simulate all plans under another schedule", "schedule"),
+    entry(HERE, A::RenamePin, &["n"], "Name pin", "rename the selected pin", ""),
 ];

@@ -22,7 +22,7 @@ const BAR: (usize, usize) = (10, 24);
 const WORDS: usize = 14;
 const GAP: usize = 2;
 
-/// Widths of the bars before bubble and memory, without and with their gap, cells.
+/// Widths of the bars before idle time and memory, without and with their gap, cells.
 const METER: usize = 6;
 pub(super) const METERED: usize = METER + GAP;
 

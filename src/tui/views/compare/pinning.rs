@@ -47,7 +47,7 @@ impl Model {
             Some(Compared::of(simulated))
         });
         if shown.is_some() && known.is_none() {
-            self.message = Some((Tone::Refused, "the plan is still being simulated: pin it when it is".into()));
+            self.message = Some((Tone::Refused, "the plan is still being simulated: pin it afterwards".into()));
             return;
         }
         self.pin_compared(known);
@@ -70,7 +70,7 @@ impl Model {
 
     fn take_pin(&mut self, name: &str, compared: Compared) {
         let Some(id) = self.views.compare.pins.add(name, compared) else {
-            let told = format!("there are {MOST} pins, and no more fit: unpin one in Compare");
+            let told = format!("there are {MOST} pins, the maximum: unpin one in Compare");
             self.message = Some((Tone::Refused, told));
             return;
         };
@@ -133,7 +133,7 @@ impl Model {
         }
         let name = shortened(printable(input.value()).trim());
         if name.is_empty() {
-            self.message = Some((Tone::Refused, "a pin needs a name: the old one stays".into()));
+            self.message = Some((Tone::Refused, "a pin needs a name: the old name stays".into()));
         } else if let Some(pin) = self.views.compare.pins.list.iter_mut().find(|pin| pin.id == id) {
             pin.name = name;
         }

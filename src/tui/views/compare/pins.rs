@@ -31,7 +31,7 @@ static A_FILE: PlannerInfo = PlannerInfo {
     id: "file",
     name: "A plan from a file",
     paper: "",
-    summary: "a plan that was read from a file which does not say who made it",
+    summary: "a plan from a file that does not name its planner",
     objective: "time_per_sample",
     unit: "s",
 };
@@ -107,7 +107,7 @@ pub(in crate::tui) fn read(path: &Path, terms: &PinTerms) -> Option<Result<Loade
     }
     Some(family::read::read(&terms.workload, text, &source).and_then(|mut loaded| {
         if loaded.plan.stages.is_empty() {
-            return Err(LoadError::at(&source, "stages", "is empty", "name a plan's file that has stages"));
+            return Err(LoadError::at(&source, "stages", "is empty", "name the file of a plan with stages"));
         }
         let limits = limits(&loaded, terms, &source)?;
         loaded.under(&limits);
@@ -128,7 +128,7 @@ fn limits(loaded: &LoadedPlan, terms: &PinTerms, source: &str) -> Result<Limits,
     let overrides = loaded.limits.or(&GivenLimits::from(&terms.limits));
     family::resolve(&terms.workload, &overrides).map_err(|missing| {
         let repair = format!("add it to the plan's limits, for example {}", missing.example);
-        LoadError::at(source, format!("limits.{}", missing.label), "is missing, and the workload has none", repair)
+        LoadError::at(source, format!("limits.{}", missing.label), "is missing, and the workload states none", repair)
     })
 }
 

@@ -78,7 +78,7 @@ impl Model {
         };
         let mut queue: Vec<usize> = able.filter(|&planner| !answered(planner)).collect();
         if queue.is_empty() {
-            self.message = Some((Tone::Done, "every planner that can has planned under these limits".into()));
+            self.message = Some((Tone::Done, "all suitable planners have planned under these limits".into()));
             return vec![];
         }
         // Planners that need no conversion come first.
@@ -194,7 +194,7 @@ fn ask(planner: &'static dyn Planner, problem: &Problem, search: &Search, setup:
             }
         };
         if outcome.status == Status::Cancelled && outcome.plan.is_none() {
-            let why = "the time was up before it had a plan";
+            let why = "its time was up before it had a plan";
             return search.deadline_passed().then(|| Answer::Failed(why.into()));
         }
         let seconds = begun.elapsed().as_secs_f64();

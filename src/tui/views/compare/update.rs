@@ -36,7 +36,7 @@ impl Model {
             }
             (Action::SideBySide, _) => self.open_beside(selected),
             (Action::RenamePin, Some(Row::Plan(Key::Pin(id)))) => self.begin_renaming(id),
-            (Action::RenamePin, _) => self.message = Some((Tone::Refused, "only pins have a name of yours".into())),
+            (Action::RenamePin, _) => self.message = Some((Tone::Refused, "only pins can be renamed".into())),
             (Action::Preview, Some(Row::Plan(key))) => return self.preview(key),
             (Action::Mark | Action::Preview, _) => {}
             _ => self.views.compare.cursor = rows.get(moved(at, action, rows.len())).copied(),

@@ -255,8 +255,8 @@ fn draw_detail(
     let time = flow(parts.iter().map(part).collect(), "  ", width, 1).pop().unwrap_or_default();
     let idle = match score.slowest_s - scored.load_s {
         _ if scored.sample.is_some() => String::new(),
-        idle if idle > 0.0 => format!("{} until the slowest is done", units::seconds(idle)),
-        _ => "never: it is the slowest".to_string(),
+        idle if idle > 0.0 => format!("{} of slack to the slowest", units::seconds(idle)),
+        _ => "none: it is the slowest".to_string(),
     };
     let flows = |incoming: bool| -> String {
         let mut of: Vec<_> =
@@ -275,12 +275,12 @@ fn draw_detail(
         Line::from(vec![Span::styled(label, muted), Span::raw(text)])
     };
     let memory = if names.is_cpu(stage) {
-        "nothing limits a CPU's memory".to_string()
+        "no limit on a CPU's memory".to_string()
     } else {
         let limit = shown.limits.memory_limit();
         let held = units::bytes_beside(scored.memory_bytes, limit);
         match units::bytes_exact(limit).as_str() {
-            "unlimited" => format!("{held}; nothing limits it"),
+            "unlimited" => format!("{held}; no limit"),
             limit_text => format!("{held} of {limit_text}, {}", units::percent_whole(scored.memory_bytes / limit)),
         }
     };
@@ -291,7 +291,7 @@ fn draw_detail(
             None => talk("idle          ", &idle),
             Some(times) => {
                 let [start, end, critical] = [times.start_s, times.finish_s, times.critical_s].map(units::seconds);
-                talk("runs from     ", &format!("{start} to {end}; everything waits {critical} for it"))
+                talk("runs from     ", &format!("{start} to {end}; critical for {critical}"))
             }
         },
         talk("receives from ", &flows(true)),

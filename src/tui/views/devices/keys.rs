@@ -11,7 +11,7 @@ pub(super) const HERE: Scope = Scope::Of(View::Devices);
 /// Tab of the view.
 pub(in crate::tui) const TAB: Tab = Tab {
     title: "Devices",
-    help: "how busy and how full each device is",
+    help: "load and memory of each device",
     uses: Uses { plan: true, ..Uses::NONE },
     scopes: &[HERE],
 };

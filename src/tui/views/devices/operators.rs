@@ -44,7 +44,7 @@ fn edge_lines(shown: &ShownRun, found: &OperatorUse, width: usize, theme: &Theme
     let costly = found.edges.iter().filter(|edge| edge.seconds > 0.0);
     let all: f64 = costly.clone().map(|edge| edge.seconds).sum();
     let text = format!(
-        "tensors that cost most to hand over; all: {}, {} of a step",
+        "most expensive tensor transfers; all: {}, {} of an iteration",
         units::seconds(all),
         units::percent(all / whole)
     );
@@ -63,10 +63,7 @@ fn edge_lines(shown: &ShownRun, found: &OperatorUse, width: usize, theme: &Theme
         lines.push(Line::from(spans));
     }
     if lines.len() == 1 {
-        lines.push(Line::styled(
-            "  nothing is handed over: every operator reads what its own device wrote",
-            theme.fg(Role::Muted),
-        ));
+        lines.push(Line::styled("  no transfers: every operator reads from its own device", theme.fg(Role::Muted)));
     }
     lines
 }
@@ -74,7 +71,7 @@ fn edge_lines(shown: &ShownRun, found: &OperatorUse, width: usize, theme: &Theme
 fn idle_lines(shown: &ShownRun, found: &OperatorUse, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let count = found.idle.len();
     let text = match count {
-        0 => format!("no device is idle: every operator is on all {}", found.devices),
+        0 => format!("no device is idle: every operator uses all {}", found.devices),
         1 => "1 operator leaves devices idle".to_string(),
         _ => format!("{count} operators leave devices idle"),
     };

@@ -145,13 +145,13 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     if let Some(simulated) = simulated.filter(|simulated| !simulated.timeline.events.is_empty()) {
         let timeline = &simulated.timeline;
         if !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_)) {
-            let role = match timeline.bubble {
-                bubble if bubble > 0.2 => Role::Warning,
-                bubble if bubble < 0.1 => Role::Good,
+            let role = match timeline.idle {
+                idle if idle > 0.2 => Role::Warning,
+                idle if idle < 0.1 => Role::Good,
                 _ => Role::Text,
             };
-            let value = vec![(units::percent(timeline.bubble), text(role, false))];
-            figures.push(Figure { vital: true, ..figure(value, "bubble", "bubble") });
+            let value = vec![(units::percent(timeline.idle), text(role, false))];
+            figures.push(Figure { vital: true, ..figure(value, "idle", "idle") });
         }
     }
     let limit = shown.limits.memory_limit();
@@ -281,7 +281,7 @@ fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> O
             let told = format!("within {}", units::percent(gap));
             // Only the start of the proven space; Stages shows all of it.
             let plans = shown.outcome.proven_among.as_deref().and_then(|plans| plans.split(',').next());
-            let of = plans.map_or("of the best there can be".into(), |plans| format!("of the best of {plans}"));
+            let of = plans.map_or("of the optimum".into(), |plans| format!("of the best of {plans}"));
             let standing = one(told, theme.fg(Role::Text), of, "proven");
             standing.map(|figure| Figure { brief: "of the best", ..figure })
         }

@@ -29,7 +29,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     let costly = used.edges.iter().filter(|edge| edge.seconds > 0.0);
     let whole = used.step_s.max(f64::MIN_POSITIVE);
     let all: f64 = costly.clone().map(|edge| edge.seconds).sum();
-    let told = format!("{} of a step go into handing tensors over", units::percent(all / whole));
+    let told = format!("{} of an iteration is transfers between operators", units::percent(all / whole));
     let head = vec![Span::styled("Transfers  ", theme.bold(Role::Text)), Span::styled(told, theme.fg(Role::Muted))];
     frame.render_widget(Line::from(head), Rect { height: 1, ..area });
     let most = costly.clone().map(|edge| edge.seconds).fold(f64::MIN_POSITIVE, f64::max);

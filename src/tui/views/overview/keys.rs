@@ -18,16 +18,9 @@ pub(in crate::tui) const TAB: Tab = Tab {
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
-    entry(HERE, A::PlayBatch, &["space"], "Play", "play the simulated iteration, or hold it; Esc leaves it", "play"),
-    entry(
-        HERE,
-        A::PreviousEvent,
-        &[","],
-        "Event before",
-        "hold the iteration at the event before, of any stage",
-        "event",
-    ),
-    entry(HERE, A::NextEvent, &["."], "Next event", "hold the iteration at the next event of any stage", ""),
+    entry(HERE, A::PlayBatch, &["space"], "Play", "play or pause the simulated iteration; Esc ends it", "play"),
+    entry(HERE, A::PreviousEvent, &[","], "Event before", "step to the previous event of any stage", "event"),
+    entry(HERE, A::NextEvent, &["."], "Next event", "step to the next event of any stage", ""),
     entry(HERE, A::Slower, &["<"], "Slower", "play half as fast", "speed"),
     entry(HERE, A::Faster, &[">"], "Faster", "play twice as fast", ""),
     entry(HERE, A::CursorLeft, &["left", "h"], "Device before", "the device to the left on the map", "walk"),

@@ -38,7 +38,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, theme: &Theme, (shown, pla
     };
     let mut head = vec![
         Span::styled("Operators  ", theme.bold(Role::Text)),
-        Span::styled("what each takes of a step, the costliest first   ", theme.fg(Role::Muted)),
+        Span::styled("share of an iteration, largest first   ", theme.fg(Role::Muted)),
     ];
     let parts = [(Role::Compute, "compute"), (Role::Communication, "transfers"), (Role::Sync, "all-reduce")];
     head.extend(parts.iter().flat_map(|(role, word)| sign(*role, word)));

@@ -109,7 +109,7 @@ fn keys(model: &Model, selected: bool) -> Line<'static> {
 fn waiting(model: &Model, rows: &[Entry]) -> Option<String> {
     let key = model.appearance.keymap.of_action(Action::WouldHelp).unwrap_or_default();
     if model.aside() {
-        return Some("only a planner's plan is asked".into());
+        return Some("only for a planner's plan".into());
     }
     if !rows.is_empty() {
         return None;
@@ -117,9 +117,9 @@ fn waiting(model: &Model, rows: &[Entry]) -> Option<String> {
     Some(match model.planning.would_help.phase {
         _ if model.planning.would_help.folded => "hidden".into(),
         Phase::Idle | Phase::Resting(_) => "…".into(),
-        Phase::Unasked => format!("{key} asks: it takes its time"),
+        Phase::Unasked => format!("{key} starts it: it takes time"),
         Phase::Asking => "asking …".into(),
-        Phase::Done => "nothing by itself".into(),
+        Phase::Done => "nothing on its own".into(),
     })
 }
 

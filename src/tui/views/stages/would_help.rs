@@ -80,7 +80,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     // Results for the planner's plan stay beside an edited plan under the same limits.
     let other = help.base.as_ref().is_none_or(|base| base.problem.limits != model.session.limits);
     if model.aside() && (other || help.rows.is_empty()) {
-        let text = "only a planner's plan is asked what would help: 0 goes back to it";
+        let text = "`what would help` needs a planner's plan: 0 goes back to it";
         frame.render_widget(Span::styled(clip(text, list.width as usize), theme.fg(Role::Muted)), rows(list, 0, 1));
         return left;
     }
@@ -137,9 +137,9 @@ fn title(frame: &mut Frame<'_>, area: Rect, model: &Model, selected: Option<usiz
 fn waiting(help: &WouldHelp) -> Option<&'static str> {
     match help.phase {
         Phase::Idle | Phase::Resting(_) => Some("…"),
-        Phase::Unasked => Some("this planner takes its time: press w to plan again with one thing changed at a time"),
-        Phase::Asking => Some("planning again with one thing changed at a time …"),
-        Phase::Done => Some("no limit or option that is moved alone changes it"),
+        Phase::Unasked => Some("this planner takes long: press w for re-plans with one change each"),
+        Phase::Asking => Some("re-planning with one change each …"),
+        Phase::Done => Some("no single change of a limit or option makes a difference"),
     }
 }
 
@@ -164,7 +164,7 @@ fn what_binds(help: &WouldHelp, theme: &Theme, width: usize) -> Line<'static> {
     let simulates = help.base.as_ref().is_none_or(|base| base.score.measure == Measure::IterationTime);
     let heads = match simulates {
         true => ["binding limits, without each: ", "binding: "],
-        false => ["binding limits, planned without each: ", "binding, planned: "],
+        false => ["binding limits, each found by a plan without it: ", "binding, planned: "],
     };
     let first = text.split(", ").next().unwrap_or_default().width();
     let head = heads.into_iter().find(|head| head.width() + first + 3 <= width).unwrap_or(heads[1]);

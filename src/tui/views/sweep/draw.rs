@@ -67,7 +67,7 @@ struct Parts {
 
 pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     let Some(swept) = &model.views.sweep.swept else {
-        let told = model.planning.refusal.clone().unwrap_or_else(|| "nothing was swept yet".into());
+        let told = model.planning.refusal.clone().unwrap_or_else(|| "no sweep yet".into());
         for (row, line) in wrap(&told, area.width as usize).into_iter().enumerate() {
             frame.render_widget(Span::styled(line, model.appearance.theme.fg(Role::Muted)), rows(area, row as u16, 1));
         }
@@ -108,7 +108,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -
         curves::draw_knee(frame, parts.plot, model, swept);
     }
     if let Some(efficiency) = parts.efficiency {
-        let told = format!("work for each of the {}, against the best", swept.chart.x_title());
+        let told = format!("scaling efficiency, per {}", swept.chart.x_title());
         frame.render_widget(Span::styled(told, model.appearance.theme.fg(Role::Muted)), rows(efficiency, 0, 1));
         curves::draw_efficiency(frame, rows(efficiency, 1, efficiency.height - 1), model, swept);
     }
@@ -191,7 +191,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) {
     let (done, all) = swept.counts();
     let state = if model.sweep_stale() {
         let key = model.appearance.keymap.of_action(Action::SweepAgain).unwrap_or_default();
-        format!("of what was set before: {key} sweeps again")
+        format!("of earlier settings: {key} sweeps again")
     } else if model.planning.studying(StudyKind::Sweep) {
         format!("{done} of {all} points …")
     } else if done < all {
@@ -222,7 +222,7 @@ fn draw_legend(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) 
     // Explain a flat line, which would otherwise look like a result.
     let deaf = |line: usize| match swept.heeds(line) {
         true => String::new(),
-        false => format!("  does not heed {}", swept.kind.label()),
+        false => format!("  ignores {}", swept.kind.label()),
     };
     for (at, line) in swept.chart.lines.iter().enumerate().skip(first).take(visible) {
         let selected = at == model.views.sweep.line;
@@ -351,7 +351,7 @@ fn draw_reading(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept)
         format!("{} {value}", chart.x_title())
     };
     let told = match swept.read(model.views.sweep.line, model.views.sweep.cursor) {
-        None => "not there yet".into(),
+        None => "not planned yet".into(),
         Some((_, mark, answer)) => match mark.y {
             Some(y) => worth(&chart.show_y(y), answer, model),
             None if answer.has_plan() => answer.why.clone(),
@@ -373,7 +373,7 @@ fn worth(value: &str, answer: &PointResult, model: &Model) -> String {
     let memory_limit = model.session.limits.memory_limit();
     let proof = match (answer.status, answer.objective.as_ref().zip(answer.bound)) {
         (Status::Optimal, Some((objective, _))) => {
-            let of_all = |goal: &str| format!(", proven of what its options leave: {goal}");
+            let of_all = |goal: &str| format!(", proven within its options: {goal}");
             Measure::goal_of(&objective.name).map_or(", proven".into(), of_all)
         }
         (Status::Optimal, None) => ", proven".into(),
@@ -396,7 +396,7 @@ fn worth(value: &str, answer: &PointResult, model: &Model) -> String {
     }
     if let Some(simulated) = &answer.simulated {
         parts.push(format!("simulated {} samples/s", units::number(simulated.samples_per_s)));
-        parts.push(format!("bubble {}", units::percent(simulated.bubble)));
+        parts.push(format!("idle {}", units::percent(simulated.idle)));
         parts.push(format!("peak {}", units::bytes_beside(simulated.peak_memory_bytes, memory_limit)));
     }
     parts.push(format!("planned in {}", units::seconds(answer.seconds)));

@@ -38,7 +38,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
     let goal = swept.goal(model.planning.shown.as_deref());
     let told = goal.map_or_else(String::new, |goal| {
         let than = if more { "at least" } else { "at most" };
-        format!("◆ reaches what is planned now: {than} {}", chart.show_y(goal))
+        format!("◆ as good as the current plan: {than} {}", chart.show_y(goal))
     });
     frame.render_widget(Span::styled(clip(&told, area.width as usize), theme.fg(Role::Muted)), rows(area, 0, 1));
     draw_scale(frame, rows(area, 1, 1), theme, swept);

@@ -39,7 +39,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
         .collect();
     let below = (told.len() as u16 + 2).min(area.height / 2);
     frame.render_widget(Span::styled(line.label.clone(), theme.bold(Role::Text)), rows(area, 0, 1));
-    let heads = [(chart.x_title(), 13), ("value", 12), ("gain", 8), ("bubble", 8)];
+    let heads = [(chart.x_title(), 13), ("value", 12), ("gain", 8), ("idle", 8)];
     let head: String = heads.iter().map(|(title, width)| fit_right(title, *width)).collect();
     frame.render_widget(Span::styled(head, theme.fg(Role::Muted)), rows(area, 1, 1));
     let visible = (area.height.saturating_sub(2 + below) as usize).min(chart.places.len());
@@ -55,7 +55,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
         if place < first || place >= first + visible {
             continue;
         }
-        let bubble = read.and_then(|(_, _, answer)| answer.simulated.as_ref()).map(|s| units::percent(s.bubble));
+        let idle = read.and_then(|(_, _, answer)| answer.simulated.as_ref()).map(|s| units::percent(s.idle));
         let selected = place == model.views.sweep.cursor;
         let style = if selected { theme.bold(Role::Text) } else { theme.fg(Role::Text) };
         let cell = |text: Option<String>, width: usize, style: Style| {
@@ -65,7 +65,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
             cell(Some(chart.show_x(x)), heads[0].1, style),
             cell(value.map(|y| chart.show_y_tick(y)), heads[1].1, style),
             cell(gain.map(|gain| format!("{gain:.2}x")), heads[2].1, theme.fg(Role::Muted)),
-            cell(bubble, heads[3].1, theme.fg(Role::Muted)),
+            cell(idle, heads[3].1, theme.fg(Role::Muted)),
         ];
         let place = Rect { y: list.y + (place - first) as u16, height: 1, ..list };
         frame.render_widget(Line::from(spans), place);

@@ -88,8 +88,8 @@ fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> 
         let m = event.microbatch;
         if let Some(part) = simulated.part(event) {
             return match event.kind {
-                EventKind::ToHost => format!("sending what {part} made"),
-                EventKind::FromHost => format!("receiving what {part} needs"),
+                EventKind::ToHost => format!("sending the output of {part}"),
+                EventKind::FromHost => format!("receiving the input of {part}"),
                 _ => part,
             };
         }
@@ -124,10 +124,13 @@ fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> 
         None if simulated.left_out(stage, replica, time) => {
             let left_out = simulated.timeline.left_out.clone().unwrap_or_default();
             let (first, last) = (left_out.start, left_out.end.saturating_sub(1));
-            vec![format!("microbatches {first} to {last} go on like this:"), "they are counted, but not drawn".into()]
+            vec![
+                format!("microbatches {first} to {last} repeat this pattern:"),
+                "they are counted, but not drawn".into(),
+            ]
         }
         None => match simulated.neighbour(stage, replica, time, true) {
-            Some(next) => vec![format!("bubble on {of}"), format!("until {}", units::seconds(next))],
+            Some(next) => vec![format!("idle: {of}"), format!("until {}", units::seconds(next))],
             None => vec![format!("{of} is done")],
         },
     };

@@ -1,7 +1,7 @@
 //! Timeline: a row per stage (or replica), with time from left to right.
 //!
 //! ```text
-//! 1F1B   1.2 s per batch   1600 samples/s   bubble 8.1%
+//! 1F1B   1.2 s per iteration   1600 samples/s   idle 8.1%
 //! simulated with no overlap, 8 buckets
 //! forward, backward, transfer, all-reduce
 //! what sets the time of the batch: its critical path

@@ -64,7 +64,7 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
     let name = once.map_or_else(|| simulated.schedule().name(), |(name, _)| name);
     let schedule = vec![Span::styled(name, theme.bold(Role::Accent))];
     if timeline.events.is_empty() {
-        return vec![schedule, vec![Span::raw("nothing is simulated")]];
+        return vec![schedule, vec![Span::raw("nothing simulated")]];
     }
     let of = if width < 84 || once.is_some() {
         String::new()
@@ -76,7 +76,7 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
         schedule,
         vec![Span::styled(batch, theme.bold(Role::Text)), Span::raw(of)],
         vec![Span::raw(format!("{} samples/s", units::number(timeline.samples_per_s)))],
-        vec![Span::raw("bubble "), Span::styled(units::percent(timeline.bubble), theme.bold(Role::Warning))],
+        vec![Span::raw("idle "), Span::styled(units::percent(timeline.idle), theme.bold(Role::Warning))],
         vec![Span::raw("peak "), Span::styled(peak, peak_style)],
     ]
 }
@@ -152,7 +152,7 @@ fn legend(simulated: &Simulated, (from, to): (f64, f64), theme: &Theme, shades: 
     }
     let batch = simulated.timeline.iteration_s;
     if to - from < batch * 0.999 {
-        phrases.push(vec![Span::raw(format!("seen: {} of it", units::percent((to - from) / batch)))]);
+        phrases.push(vec![Span::raw(format!("shown: {} of it", units::percent((to - from) / batch)))]);
     }
     phrases
 }

@@ -51,9 +51,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
 fn draw_sections(frame: &mut Frame<'_>, line: Rect, model: &Model, theme: &Theme) {
     let section_of = |section: Section| {
         let text = match section {
-            Section::Nodes => {
-                format!("{} {}", model.session.workload.nodes.len(), family::of(&model.session.workload).nouns())
-            }
+            Section::Nodes => family::of(&model.session.workload).size(&model.session.workload).remove(0),
             Section::Edges => format!("{} edges", model.session.workload.dag.edges().len()),
             Section::Findings => match model.session.findings.len() {
                 1 => "1 finding".into(),
@@ -199,10 +197,10 @@ fn about(workload: &Workload, width: usize) -> Vec<(bool, String)> {
             section("Made by", std::slice::from_ref(&provenance.made_by));
             section("It assumes", &provenance.assumptions);
         }
-        None => section("Where it comes from", &["the file does not say how it was made".to_string()]),
+        None => section("Source", &["the file does not state its source".to_string()]),
     }
     if !workload.unknown_fields.is_empty() {
-        section("Fields that are not used", &workload.unknown_fields);
+        section("Fields not used", &workload.unknown_fields);
     }
     lines
 }
@@ -220,7 +218,7 @@ fn findings(model: &Model, width: usize) -> Vec<(bool, String)> {
         lines.push((false, String::new()));
     }
     if lines.is_empty() {
-        lines.push((false, "nothing in this profile looks as if it would mislead a planner".into()));
+        lines.push((false, "no finding: nothing in this profile should mislead a planner".into()));
     }
     lines
 }

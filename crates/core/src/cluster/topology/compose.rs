@@ -50,7 +50,8 @@ const NETWORK_SOURCE: &str = "unit conversion of the line rate";
 pub enum NameError {
     /// No preset has this name.
     #[error(
-        "no topology is called `{name}`: it is neither a file nor a preset; presets are {known}, and shapes such as tpu-v4-4x4x4; 2xdgx-a100 is two of them, 2xdgx-1+eth-25g two over one NIC each"
+        "there is no topology `{name}`, neither a file nor a preset; presets: {known}, and shapes such as \
+        tpu-v4-4x4x4; 2xdgx-a100 is two machines, 2xdgx-1+eth-25g two machines with one NIC each"
     )]
     Unknown {
         /// Name as written.
@@ -59,7 +60,7 @@ pub enum NameError {
         known: String,
     },
     /// No network has this name.
-    #[error("no network is called `{name}`; networks are {known}")]
+    #[error("there is no network `{name}`; networks: {known}")]
     Network {
         /// Name as written.
         name: String,
@@ -67,10 +68,10 @@ pub enum NameError {
         known: String,
     },
     /// Invalid number of machines.
-    #[error("{0} machines cannot be planned for; write from 1 to {MOST_MACHINES}")]
+    #[error("{0} machines are not supported; write from 1 to {MOST_MACHINES}")]
     Machines(String),
     /// Invalid shape of a torus.
-    #[error("`{name}` is no shape of a {id}; it has {axes} axes: write {example}")]
+    #[error("`{name}` is not a shape of {id}, which has {axes} axes: write {example}")]
     Shape {
         /// Shape as written.
         name: String,
@@ -82,13 +83,14 @@ pub enum NameError {
         example: &'static str,
     },
     /// The topology is complete and cannot be extended.
-    #[error("{0} has all its machines and what joins them: it takes no number of machines and no network")]
+    #[error("{0} states its machines and its network: leave the number of machines and the network out")]
     Alone(String),
     /// The links of a preset are known.
-    #[error("`{0}` is a preset whose links are known; nvlink, pcie and nic are for tables that tell no bandwidths")]
+    #[error("`{0}` is a preset with known links; nvlink, pcie and nic are for tables without bandwidths")]
     Stated(String),
     /// The speed of the network between machines is not stated.
-    #[error("does not say how fast the NICs between its machines are; write {0}+ib-ndr, or another network of {known}", known = NETWORKS.map(|network| network.id).join(", "))]
+    #[error("does not state the speed of the NICs between its machines; write {0}+ib-ndr, or another network of \
+        {known}", known = NETWORKS.map(|network| network.id).join(", "))]
     NoNetwork(String),
     /// The topology is too large.
     #[error("`{name}` {problem}")]
@@ -138,7 +140,7 @@ pub fn named(text: &str) -> Result<Topology, NameError> {
         topology.memory_bytes = Some(torus.memory_bytes);
         topology.sources = vec![FigureSource { figure: torus.source.0.into(), source: torus.source.1.into() }];
         topology.notes = vec![format!(
-            "an axis has a link back to its start where its length is a multiple of {}; devices pass data on",
+            "an axis wraps around if its length is a multiple of {}; devices forward data",
             torus.wraps_at
         )];
         return Ok(topology);
@@ -222,7 +224,7 @@ fn composed(
     if rails.len() > 1 {
         topology
             .notes
-            .push("rails: NICs of the same place share a leaf switch; a spine joins the leaves at full speed".into());
+            .push("rails: NICs of the same index share a leaf switch; a spine joins the leaves at full speed".into());
     }
     Ok(topology)
 }
@@ -306,7 +308,7 @@ pub fn joined_copies(spec: &Spec, read: &Topology) -> Result<Topology, NameError
     let from = if network.is_some() { "the line rate" } else { "as the hardware has them" };
     topology.notes.push(match listed {
         true => {
-            format!("the NICs listed join the machines, {rate} each ({from}); NICs of the same place share a switch")
+            format!("the listed NICs join the machines, {rate} each ({from}); NICs of the same index share a switch")
         }
         false => format!("no NIC is listed: one of {rate} joins each machine ({from}), which all its devices share"),
     });
@@ -358,7 +360,9 @@ fn published_cluster(cluster: &PublishedCluster) -> Topology {
             .into(),
     }];
     topology.notes = vec![
-        "links between machines have the speed published for all-reduces; DAPPLE's planners reckon a single transfer at a third of it".into(),
+        "links between machines have the speed published for all-reduces; DAPPLE's planners take a third of it for a \
+        single transfer"
+            .into(),
     ];
     topology
 }
@@ -399,15 +403,15 @@ mod tests {
         assert_eq!(two.route(0, 15).bandwidth, 3.125e9);
         assert_eq!(two.route(3, 4).bandwidth, 6e9);
         for (name, told) in [
-            ("dgx-9", "presets are dgx-1-p100"),
+            ("dgx-9", "presets: dgx-1-p100"),
             ("0xdgx-1", "from 1 to 256"),
             ("999999999999xdgx-1", "from 1 to 256"),
-            ("2xdgx-1+tokenring", "networks are eth-1g"),
+            ("2xdgx-1+tokenring", "networks: eth-1g"),
             ("tpu-v4-4x4", "3 axes: write tpu-v4-4x4x4"),
             ("tpu-v4-4x0x4", "3 axes"),
             ("tpu-v4-100x100x100", "1000000 devices"),
             ("tpu-v4-99999x99999x99999", "3 axes"),
-            ("2xdapple-a", "takes no number of machines"),
+            ("2xdapple-a", "the number of machines"),
             ("", "neither a file nor a preset"),
         ] {
             let error = named(name).unwrap_err().to_string();

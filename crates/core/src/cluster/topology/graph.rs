@@ -163,16 +163,16 @@ pub enum TopologyProblem {
     #[error("has no device; list at least one")]
     NoDevice,
     /// There are too many devices.
-    #[error("has {0} devices, more than the {MOST_DEVICES} that can be planned; leave some out")]
+    #[error("has {0} devices, more than {MOST_DEVICES}; leave some out")]
     TooManyDevices(usize),
     /// There are too many machines.
-    #[error("has more machines than can be planned; {MOST_MACHINES} is the most")]
+    #[error("has more than {MOST_MACHINES} machines; leave some out")]
     TooManyMachines,
     /// The devices of one machine are not consecutive.
-    #[error("device `{0}` stands apart from the others of its machine; list the devices machine by machine")]
+    #[error("device `{0}` is not next to the other devices of its machine; list the devices machine by machine")]
     Scattered(String),
     /// Two vertices have one name.
-    #[error("has two vertices named `{0}`; give each a name of its own")]
+    #[error("has two vertices named `{0}`; give each a different name")]
     Twice(String),
     /// A link leads from a vertex to itself.
     #[error("has a link from `{0}` to itself; leave it out")]
@@ -198,7 +198,7 @@ pub enum TopologyProblem {
         value: String,
     },
     /// Some devices cannot reach others.
-    #[error("is in two parts that nothing joins: {from} cannot reach {to}; add a link between them")]
+    #[error("has two parts without a link between them: {from} cannot reach {to}; add a link")]
     Apart {
         /// Names of the devices in the first part.
         from: String,
@@ -488,7 +488,7 @@ mod tests {
         assert!(told(two(), vec![link(0, 1, f64::NAN, Duplex::Full)]).contains("bandwidth"));
         let late = Link { latency_s: -1.0, ..link(0, 1, 1.0, Duplex::Full) };
         assert!(told(two(), vec![late]).contains("latency of -1"));
-        assert!(told(vec![device("a", 0), device("b", 1), device("c", 0)], vec![]).contains("`c` stands apart"));
+        assert!(told(vec![device("a", 0), device("b", 1), device("c", 0)], vec![]).contains("`c` is not"));
     }
 
     #[test]

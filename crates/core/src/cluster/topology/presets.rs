@@ -78,7 +78,7 @@ pub(super) const DGX_1_NVLINKS: [[u8; 8]; 8] = [
 ];
 
 const DGX_1_PCIE: (&str, &str) = (
-    "PCIe 3 x16 12 GB/s, QPI between sockets 6 GB/s (Broadwell): what pairs without NVLink go over",
+    "PCIe 3 x16 12 GB/s, QPI between sockets 6 GB/s (Broadwell): the route of pairs without NVLink",
     "NVIDIA/nccl, src/graph/topo.h (PCI_BW, QPI_BW)",
 );
 
@@ -101,10 +101,7 @@ pub static PRESETS: [Preset; 11] = [
         id: "dgx-1",
         title: "NVIDIA DGX-1, 8 V100 in a hybrid cube mesh of NVLink 2",
         sources: &[
-            (
-                "which devices have one NVLink, which two",
-                "`nvidia-smi topo -m` in microsoft/sccl, tests/test_topologies.py",
-            ),
+            ("pairs with one and with two NVLinks", "`nvidia-smi topo -m` in microsoft/sccl, tests/test_topologies.py"),
             ("NVLink 2: 25 GB/s a link", "Dell HPC guide (measured 47.9 of 50 on two links)"),
             DGX_1_PCIE,
             ("4 InfiniBand EDR ports, 12.5 GB/s each, one for two devices", "unit conversion of 100 Gb/s"),
@@ -139,7 +136,7 @@ pub static PRESETS: [Preset; 11] = [
                 "6 NVLink 2 a device to the switches, 150 GB/s a port",
                 "microsoft/taccl, topo-dgx2-1MB.json (measured 125)",
             ),
-            ("any pair has all six links", "NVIDIA/nccl-tests, issue 78 (NV6 between all)"),
+            ("every pair has all six links", "NVIDIA/nccl-tests, issue 78 (NV6 between all)"),
             ("8 InfiniBand EDR ports, 12.5 GB/s each, one for two devices", "assumed: from memory of the data sheet"),
         ],
         devices: 16,
@@ -194,7 +191,7 @@ pub static PRESETS: [Preset; 11] = [
         title: "NVIDIA HGX B200, 8 B200 on NVSwitch",
         sources: &[
             ("18 NVLink 5 a device, 50 GB/s a link, 900 GB/s a port", "NV18 in public dumps of `nvidia-smi topo -m`"),
-            ("NCCL reckons with 40.1 GB/s a link", "NVIDIA/nccl, src/graph/topo.h"),
+            ("NCCL assumes 40.1 GB/s a link", "NVIDIA/nccl, src/graph/topo.h"),
             ("8 InfiniBand NDR ports, 50 GB/s each, one a device, rails", "assumed as in a DGX H100"),
         ],
         devices: 8,
@@ -357,7 +354,7 @@ pub static TORI: [Torus; 4] = [
         memory_bytes: 16e9,
         source: (
             "1600 Gb/s a device, 4 links: 50 GB/s, taken as each way",
-            "Google Cloud, TPU v5e (direction not told)",
+            "Google Cloud, TPU v5e (direction not stated)",
         ),
         example: "tpu-v5e-4x4",
     },
@@ -370,7 +367,7 @@ pub static TORI: [Torus; 4] = [
         memory_bytes: 32e9,
         source: (
             "3200 Gb/s a device, 4 links: 100 GB/s, taken as each way",
-            "Google Cloud, TPU v6e (direction not told)",
+            "Google Cloud, TPU v6e (direction not stated)",
         ),
         example: "tpu-v6e-4x4",
     },

@@ -52,8 +52,8 @@ impl LinkRule {
     }
 
     /// Note for planners that use one bandwidth.
-    pub const SLOWEST: &str = "the planner knows one bandwidth: it is told that of the slowest pair of the topology";
+    pub const SLOWEST: &str = "the planner uses one bandwidth: that of the slowest pair of the topology";
     /// Note for planners that use machines.
     pub const MACHINES: &str =
-        "the planner knows two bandwidths: it is told those of the slowest pair within a machine and across machines";
+        "the planner uses two bandwidths: those of the slowest pair within a machine and across machines";
 }

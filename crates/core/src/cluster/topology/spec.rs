@@ -47,7 +47,7 @@ pub fn gigabytes(text: &str) -> Result<f64, String> {
     if (1e3..=1e15).contains(&rate) {
         return Ok(rate);
     }
-    Err(format!("`{}` is no rate of a link, in GB/s", crate::text::printable(text)))
+    Err(format!("`{}` is not the rate of a link in GB/s", crate::text::printable(text)))
 }
 
 impl AssumedBandwidths {

@@ -17,7 +17,7 @@ impl EditContext<'_> {
                 let now = modes.iter().position(|mode| stage.choices[at(first)].is_mode(&mode.id));
                 if modes.len() < 2 {
                     let (name, t) = (self.label(first), stage.tensor_parallel);
-                    return refuse(format!("{name} has one mode only at tensor degree {t}"));
+                    return refuse(format!("{name} has only one mode at tensor degree {t}"));
                 }
                 let step = if forwards { 1 } else { modes.len() - 1 };
                 let id = &modes[now.map_or(0, |now| (now + step) % modes.len())].id;
@@ -49,7 +49,7 @@ impl EditContext<'_> {
                 }
                 match nodes {
                     [node] => format!("{}: {text}", self.label(*node)),
-                    _ => format!("{} operators: the next split each", nodes.len()),
+                    _ => format!("{} operators: each its next split", nodes.len()),
                 }
             }
             Profile::Training(_) => return refuse(WHOLE),
@@ -58,7 +58,7 @@ impl EditContext<'_> {
             }
         };
         if plan == *self.plan {
-            return refuse(format!("{} can be run in one way only", self.labels(nodes)));
+            return refuse(format!("{} has only one mode", self.labels(nodes)));
         }
         self.done(plan, what)
     }

@@ -11,9 +11,9 @@ impl EditContext<'_> {
         self.stage(stage)?;
         let Some(next) = self.plan.stages.get(stage + 1) else {
             return refuse(if self.plan.stages.len() == 1 {
-                "there is one stage only".into()
+                "there is only one stage".into()
             } else {
-                format!("stage {} is the last: there is none behind it to merge it with", stage + 1)
+                format!("stage {} is the last one: it has no next stage to merge with", stage + 1)
             });
         };
         let mut plan: Plan = self.plan.clone();
@@ -33,7 +33,7 @@ impl EditContext<'_> {
         {
             ends.remove(stage);
         }
-        self.done(plan, format!("stages {} and {} are one", stage + 1, stage + 2))
+        self.done(plan, format!("stages {} and {} merged", stage + 1, stage + 2))
     }
 
     pub(super) fn split(&self, stage: usize, at: NodeIndex) -> Result<EditResult> {
@@ -58,7 +58,7 @@ impl EditContext<'_> {
         let leaves = self.with_other_pass(old, second);
         if !old.nodes.iter().any(|&node| !leaves(node)) {
             let name = self.label(at);
-            return refuse(format!("{name} is the first of stage {}: choose a later node to split at", stage + 1));
+            return refuse(format!("{name} is the first node of stage {}: choose a later node to split at", stage + 1));
         }
         let mut plan: Plan = self.plan.clone();
         let mut behind: Stage = old.clone();
@@ -66,7 +66,7 @@ impl EditContext<'_> {
         (behind.nodes, behind.choices) = gone.into_iter().unzip();
         self.share_devices(stage, &mut plan.stages[stage], &mut behind)?;
         plan.stages.insert(stage + 1, behind);
-        self.done(plan, format!("stage {} is split at {}", stage + 1, self.label(at)))
+        self.done(plan, format!("stage {} split at {}", stage + 1, self.label(at)))
     }
 
     /// Selects the nodes of the second part. `second` decides the nodes of one pass. The others, and all of a colour

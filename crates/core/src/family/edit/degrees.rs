@@ -14,7 +14,7 @@ impl EditContext<'_> {
             Profile::Piper(_) => self.next_replicas(old, stage, up)?,
             Profile::Layers(_) => match (up, old.data_parallel) {
                 (true, count) => count.saturating_add(1),
-                (false, 0 | 1) => return refuse(format!("stage {} has one device, which it needs", stage + 1)),
+                (false, 0 | 1) => return refuse(format!("stage {} has only one device", stage + 1)),
                 (false, count) => count - 1,
             },
             Profile::Placement(_) => return refuse(NO_DEGREES),
@@ -48,7 +48,7 @@ impl EditContext<'_> {
         let old = self.stage(stage)?;
         let profile = match &self.workload.profile {
             Profile::Piper(profile) => profile,
-            Profile::Layers(_) => return refuse("layers of this profile are not split by tensors"),
+            Profile::Layers(_) => return refuse("layers of this profile have no tensor parallelism"),
             Profile::Placement(_) => return refuse(NO_DEGREES),
             Profile::Operators(_) => return refuse(NO_REPLICAS),
             Profile::Training(_) => return refuse(WHOLE),
@@ -87,7 +87,7 @@ impl EditContext<'_> {
         let devices = &mut plan.stages[stage].devices;
         let there = devices.len() as u32;
         if wanted > MOST_DEVICES {
-            return refuse(format!("that takes {wanted} devices; a plan may have {MOST_DEVICES}"));
+            return refuse(format!("that needs {wanted} devices; a plan may have {MOST_DEVICES}"));
         }
         if wanted < there {
             devices.truncate(wanted as usize);

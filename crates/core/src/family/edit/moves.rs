@@ -10,7 +10,7 @@ impl EditContext<'_> {
     pub(super) fn boundary(&self, stage: usize, forwards: bool) -> Result<EditResult> {
         self.stage(stage)?;
         if self.plan.stages.len() < 2 {
-            return refuse("there is one stage only, so there is no boundary to move");
+            return refuse("there is only one stage, so there is no boundary to move");
         }
         let left = stage.min(self.plan.stages.len() - 2);
         if self.counts_states() {
@@ -46,7 +46,7 @@ impl EditContext<'_> {
             return refuse("operators share all devices, so there is no other stage to go to");
         }
         if self.counts_states() {
-            return refuse("this speed-up is counted over states of the network: move the boundary instead");
+            return refuse("this speed-up is defined over states of the network: move the boundary instead");
         }
         let from = self.home(nodes)?;
         if to >= self.plan.stages.len() {
@@ -58,13 +58,13 @@ impl EditContext<'_> {
             });
         }
         if from == to {
-            return refuse(format!("this is stage {} already", to + 1));
+            return refuse(format!("the node is on stage {} already", to + 1));
         }
         let unit = self.unit(nodes);
         if self.plan.stages.iter().enumerate().any(|(i, stage)| i != to && stage.nodes.iter().all(|v| unit.contains(v)))
         {
             let what = self.labels(&unit);
-            return refuse(format!("{what} would leave stage {} empty: merge the stages instead", from + 1));
+            return refuse(format!("moving {what} would leave stage {} empty: merge the stages instead", from + 1));
         }
         if let Some(why) = self.blocked(&unit, to) {
             return refuse(why);
@@ -80,7 +80,7 @@ impl EditContext<'_> {
             moved.push((node, self.choice_in(node, &choice, to)?));
         }
         add(target, moved);
-        self.done(plan, format!("{} goes from stage {} to stage {}", self.labels(&unit), from + 1, to + 1))
+        self.done(plan, format!("{} moved from stage {} to stage {}", self.labels(&unit), from + 1, to + 1))
     }
 
     /// These nodes and all that share a colour class with one of them, ascending.

@@ -16,16 +16,16 @@ impl<'a> EditContext<'a> {
 
     fn states(&self) -> Result<Arc<States>> {
         let (Some(profile), Measure::Speedup(model)) = (self.workload.layers(), self.plan.measure) else {
-            return refuse("the plan is not over states");
+            return refuse("the plan has no states");
         };
         let states = match States::cached(self.workload, profile, model.linear, &|| false) {
             Ok(states) => states,
-            Err(error) => return refuse(format!("its states cannot be told: {error}")),
+            Err(error) => return refuse(format!("its states cannot be found: {error}")),
         };
         let ends = self.ends();
         let grow = ends.windows(2).all(|pair| pair[0] < pair[1]);
         if ends.len() != self.plan.stages.len() || !grow || ends.last().map(|&l| l as usize + 1) != Some(states.len()) {
-            return refuse("the plan does not say with which states its stages end, so they cannot be moved");
+            return refuse("the plan does not state the last state of its stages, so boundaries cannot be moved");
         }
         Ok(states)
     }
@@ -69,7 +69,7 @@ impl<'a> EditContext<'a> {
         let mut ends = ends.to_vec();
         ends.insert(stage, end);
         plan.basis = Basis::States(ends);
-        self.done(plan, format!("stage {} is split at {}", stage + 1, self.label(at)))
+        self.done(plan, format!("stage {} split at {}", stage + 1, self.label(at)))
     }
 }
 

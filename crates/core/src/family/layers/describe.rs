@@ -44,9 +44,9 @@ impl Describe for LayerProfile {
             1 => String::new(),
             count => format!(" in {count} tensors"),
         };
-        let stage = cost.stage.map(|stage| format!("; the file puts it on stage {stage}")).unwrap_or_default();
+        let stage = cost.stage.map(|stage| format!("; on stage {stage} in the file")).unwrap_or_default();
         let (out, own) = (units::bytes(cost.activation()), units::bytes(cost.parameter_bytes));
-        let sizes = format!("puts out {out}{outputs}, has {own} of parameters{stage}");
+        let sizes = format!("output {out}{outputs}, parameters {own}{stage}");
         vec![Detail::Line(time), Detail::Line(sizes)]
     }
 

@@ -54,16 +54,13 @@ impl Family for LayerProfile {
         let samples = self.samples();
         let step = |factor: u32| [samples / factor, samples.saturating_mul(factor)];
         let steps = [2, 4].map(|factor| step(factor).map(|next| next.clamp(1, MOST_SAMPLES).to_string()));
-        let help = "samples that were measured at once: the profile's times are those of so many";
+        let help = "samples in the profiled batch";
         vec![Dial { id: PROFILE_BATCH, label: "profile batch", help, value: samples.to_string(), steps }]
     }
 
     fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {
         if id != PROFILE_BATCH {
-            return Err(DialError(format!(
-                "{} carries what was measured: there is no `{id}` to change",
-                workload.name
-            )));
+            return Err(DialError(format!("{} is a measured profile: it has no `{id}` to change", workload.name)));
         }
         let samples = units::parse_count(value.trim()).map_err(|error| DialError(error.to_string()))?;
         if !(1..=MOST_SAMPLES).contains(&samples) {
@@ -74,24 +71,29 @@ impl Family for LayerProfile {
 
     fn assumptions(&self, measure: Option<Measure>) -> Vec<String> {
         let mut taken = vec![];
-        let untold = "the profile does not tell how many samples were measured at once";
+        let untold = "the profile does not state the samples of the profiled batch";
         match self.batch {
             Batch::Stated(_) => {}
             Batch::BySizes(images) => taken.push(format!(
-                "{untold}: by the sizes of its input and of its linear layers' outputs it is of {images} images, and taken so; \
-                 --profile-batch N says otherwise"
+                "{untold}: the sizes of its input and of its linear layers' outputs mean {images} images, which are \
+                assumed; --profile-batch N sets another number"
             )),
             Batch::Unknown(rows) => {
-                let rows = rows.map_or_else(String::new, |rows| format!("; its linear layers put out {rows} rows, samples or tokens of them"));
-                taken.push(format!("{untold}: its times are taken as those of 1, and --profile-batch N says how many they are of{rows}"));
+                let rows = rows.map_or_else(String::new, |rows| {
+                    format!(
+                        "; its linear layers have {rows} rows, \
+                    samples or their tokens"
+                    )
+                });
+                taken.push(format!("{untold}: 1 is assumed; --profile-batch N sets another number{rows}"));
             }
         }
         if let Some(Measure::Speedup(model)) = measure
             && model.optimizer_memory_scaling <= 1.0
         {
             taken.push(
-                "memory counts every parameter once, without gradients and without an optimizer's state: \
-                 optimizer_memory_scaling=4 counts both as Adam has them in the parameters' own precision"
+                "memory counts parameters alone, without gradients and optimizer state; optimizer_memory_scaling=4 \
+                adds both for Adam in the parameters' precision"
                     .into(),
             );
         }

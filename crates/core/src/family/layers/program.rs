@@ -48,8 +48,8 @@ pub(crate) fn pipeline(
         bytes: cost.send_bytes,
     };
     let notes = vec![
-        "all devices of a stage compute a microbatch together, each on its share of the samples".to_string(),
-        format!("outputs that a later stage needs are passed on from stage to stage; transfers {overlap} with compute"),
+        "all devices of a stage compute a microbatch together, each a share of the samples".to_string(),
+        format!("outputs for a later stage go through all stages between; transfers {overlap} with compute"),
         "a stage's gradients are all-reduced once an iteration, after its last backward".to_string(),
     ];
     Pipeline {

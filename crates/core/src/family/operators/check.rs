@@ -112,15 +112,15 @@ fn wrong_with(operator: &Operator, split: &[u32], devices: u32) -> Option<String
     for (dim, &ways) in operator.dims.iter().zip(split) {
         let name = &dim.name;
         if ways > 1 && !dim.splittable {
-            return Some(format!("splits {name}, which must stay whole"));
+            return Some(format!("splits {name}, which cannot be split"));
         }
         if !dim.extent.is_multiple_of(u64::from(ways)) {
-            return Some(format!("cuts {name} {ways} ways, which does not divide its {} elements", dim.extent));
+            return Some(format!("splits {name} {ways} ways, which does not divide its {} elements", dim.extent));
         }
         if operator.contiguous() {
             if ways > 1 && !open {
                 return Some(format!(
-                    "splits {name} behind a dimension that is not fully split: pieces must be contiguous"
+                    "splits {name} after a dimension that is not fully split: pieces must be contiguous"
                 ));
             }
             open &= u64::from(ways) == dim.extent;

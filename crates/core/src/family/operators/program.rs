@@ -28,9 +28,9 @@ pub(crate) fn pipeline(workload: &Workload, limits: &Limits, plan: &Plan) -> Pip
         ..PipelineStage::default()
     }];
     let notes = vec![
-        "operators run one after the other on all devices; nothing overlaps".to_string(),
-        "a third of compute and all-reduces is forward, transfers are half forward and half backward".to_string(),
-        "every operator's output is kept until the end of the step".to_string(),
+        "operators run one after another on all devices, without overlap".to_string(),
+        "a third of compute and all-reduces is the forward pass; transfers are half forward, half backward".to_string(),
+        "every operator's output is kept until the end of the iteration".to_string(),
     ];
     let samples = workload.operators().and_then(OperatorProfile::samples).unwrap_or_default();
     Pipeline { stages, microbatches: 1, samples, steps, notes, ..Pipeline::default() }

@@ -75,7 +75,7 @@ fn runnable(
 ) -> Option<Violation> {
     let needs = |needs: String| Some(Violation::Schedule { schedule: schedule.id(), needs });
     match schedule {
-        Schedule::Inference | Schedule::SingleSample => return needs("a plan that trains nothing".into()),
+        Schedule::Inference | Schedule::SingleSample => return needs("a plan for inference".into()),
         Schedule::Interleaved | Schedule::ZeroBubbleV => {}
         _ => return None,
     }
@@ -85,13 +85,13 @@ fn runnable(
     }
     let replicas = plan.stages[0].data_parallel;
     if let Some(other) = plan.stages.iter().position(|stage| stage.data_parallel != replicas) {
-        return needs(format!("equally many replicas in all stages, and stage {} has others than stage 1", other + 1));
+        return needs(format!("the same number of replicas in all stages; stage {} differs from stage 1", other + 1));
     }
     for (u, v) in workload.edges() {
         if let (Some(from), Some(to)) = (stage_of[u.index()], stage_of[v.index()])
             && from + 1 < to
         {
-            return needs(format!("a chain of stages, and stage {} also sends to stage {}", from + 1, to + 1));
+            return needs(format!("a chain of stages; stage {} also sends to stage {}", from + 1, to + 1));
         }
     }
     let (all, replicas) = (limits.microbatches as usize, replicas.max(1) as usize);
@@ -99,7 +99,8 @@ fn runnable(
     let rounds = (all / replicas / count).max(1);
     if schedule == Schedule::Interleaved && !(all.is_multiple_of(replicas) && (all / replicas).is_multiple_of(rounds)) {
         return needs(format!(
-            "equal rounds of at least {count} microbatches on each of {replicas} replicas, and there are {all} microbatches"
+            "equal rounds of at least {count} microbatches on each of {replicas} replicas; there are {all} \
+            microbatches"
         ));
     }
     None

@@ -142,16 +142,17 @@ impl Assumptions {
         let mut notes = vec![];
         if self.from_share {
             let share = units::percent(settings.forward_share.clamp(0.0, 1.0));
-            let which = if self.from_profile { "where the profile gives only the sum" } else { "of every node" };
-            notes.push(format!("forward is taken as {share} of forward plus backward time {which}"));
+            let which = if self.from_profile { "where the profile has only the sum" } else { "of every node" };
+            notes.push(format!("the forward pass is assumed to take {share} of forward plus backward time {which}"));
         }
         if self.recomputed {
-            notes.push("what a recomputing mode takes longer than the plain one is spent in the backward pass".into());
+            notes.push("the extra time of a recomputing mode is part of the backward pass".into());
         }
         if stages.iter().any(|s| s.replicas > 1) {
             notes.push("microbatch m runs on replica m mod d of a stage".into());
             notes.push(
-                "a stage's replicas all-reduce 4 (d - 1) / d times its parameters once an iteration, after its last backward"
+                "a stage's d replicas all-reduce 4 (d - 1) / d times its parameters once per iteration, after the \
+                last backward pass"
                     .into(),
             );
         }
@@ -165,14 +166,13 @@ impl Assumptions {
 /// Transfers in words.
 fn transfer_note(settings: &SimulatorSettings) -> String {
     let how = match (settings.overlap, settings.links) {
-        (true, LinkModel::Private) => "at the full bandwidth each, and receives without limit",
+        (true, LinkModel::Private) => "each at the full bandwidth, and receives without limit",
         (true, _) => "as far as the links allow",
         (false, _) => {
-            "while neither it nor the receiver computes; of those ready at once the earlier stage's goes first, then the \
-             earlier microbatch's"
+            "while neither sender nor receiver computes; ties go to the earlier stage, then the earlier microbatch"
         }
     };
     let overlap =
         if settings.overlap { "transfers overlap with compute" } else { "transfers do not overlap with compute" };
-    format!("{overlap}: a replica sends activations one after another and gradients one after another, {how}")
+    format!("{overlap}: a replica sends its activations one after another, and its gradients one after another, {how}")
 }

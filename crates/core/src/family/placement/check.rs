@@ -93,12 +93,12 @@ fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
                 refuse(check_latency::no_cpu(device, limits));
             } else if !stage.on_cpus() && device >= limits.devices {
                 refuse(format!(
-                    "device {device} is a CPU: the accelerators are counted from 0, and there are {}",
+                    "device {device} is a CPU: accelerators have numbers from 0, and there are {}",
                     limits.devices
                 ));
             }
             if let Some(first) = taken.insert(device, i) {
-                refuse(format!("device {device} is used by stage {} already", first + 1));
+                refuse(format!("device {device} is already used by stage {}", first + 1));
             }
         }
     }

@@ -98,7 +98,7 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
                 violations.push(Violation::TooManySubgraphs { device, used: stages.len(), most });
             }
             None if stages.len() > 1 => {
-                let problem = format!("device {device} is used by stage {} already", stages[0] + 1);
+                let problem = format!("device {device} is already used by stage {}", stages[0] + 1);
                 violations.push(Violation::DeviceList { stage: stages[1] + 1, problem });
             }
             _ => {}
@@ -110,7 +110,7 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
         // A stage without a device is already reported; its number here is artificial.
         stages_on.range(limits.devices..).find(|(_, stages)| !plan.stages[stages[0]].devices.is_empty())
     {
-        let problem = format!("device {device} is no accelerator: there are {}, counted from 0", limits.devices);
+        let problem = format!("device {device} is not an accelerator: there are {}, counted from 0", limits.devices);
         violations.push(Violation::DeviceList { stage: stages[0] + 1, problem });
     }
     accelerators
@@ -136,7 +136,7 @@ pub(crate) fn no_cpu(device: u32, limits: &Limits) -> String {
     let what = if device < limits.devices { "an accelerator" } else { "no device" };
     let (first, last) = (limits.devices, limits.all_devices().saturating_sub(1));
     let numbers = if first < last { format!("{first} to {last}") } else { first.to_string() };
-    format!("is on CPUs, but its device {device} is {what}: CPUs have the numbers behind the accelerators, {numbers}")
+    format!("is on CPUs, but its device {device} is {what}: CPUs have the numbers after the accelerators, {numbers}")
 }
 
 /// By stage, the bytes on its accelerator, including the accelerator's other stages.

@@ -58,10 +58,13 @@ impl Describe for PlacementProfile {
         let pass = if cost.backward { "backward" } else { "forward" };
         let layer = cost.layer.map(|layer| format!(", layer {layer}")).unwrap_or_default();
         let class = match cost.colour_class {
-            None => "no colour class: it may go anywhere by itself".to_string(),
+            None => "no colour class: the node is placed on its own".to_string(),
             Some(class) => match self.nodes.iter().filter(|other| other.colour_class == Some(class)).count() - 1 {
-                0 => format!("colour class {class}, which has no other node"),
-                others => format!("colour class {class}: on one device with {others} more"),
+                0 => format!("colour class {class}, no other node in it"),
+                others => {
+                    let others = units::counted(others, "other node");
+                    format!("colour class {class}: on one device with {others}")
+                }
             },
         };
         let cpu = units::seconds(cost.cpu_time * SECONDS);
@@ -69,7 +72,7 @@ impl Describe for PlacementProfile {
         let times = match cost.supported {
             true if cost.accelerator_time > 0.0 => {
                 let ratio = units::number(cost.cpu_time / cost.accelerator_time);
-                format!("{accelerator} on an accelerator, {cpu} on a CPU ({ratio} times as long)")
+                format!("{accelerator} on an accelerator, {cpu} on a CPU ({ratio}x)")
             }
             true => format!("{accelerator} on an accelerator, {cpu} on a CPU"),
             false => format!("{cpu} on a CPU; an accelerator cannot run it"),
@@ -79,7 +82,7 @@ impl Describe for PlacementProfile {
         vec![
             Detail::Line(format!("{pass} pass{layer}; {class}")),
             Detail::Line(times),
-            Detail::Line(format!("{size} on an accelerator; {transfer} to send what it computes over the link, once")),
+            Detail::Line(format!("{size} on an accelerator; {transfer} to send its output over the link, once")),
         ]
     }
 

@@ -43,12 +43,12 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, limits: 
     let transfer =
         |((from, to), seconds): ((usize, usize), Vec<f64>)| Transfer { from, to, seconds: total(seconds), bytes: 0.0 };
     let notes = vec![
-        "the file's times are taken as milliseconds".to_string(),
+        "the file's times are read as milliseconds".to_string(),
         format!(
-            "{} microbatches are shown; a device holds its nodes' sizes and nothing more in flight",
+            "{} microbatches are shown; a device holds its nodes' sizes, whatever is in flight",
             limits.microbatches
         ),
-        "tensors go forward to later devices only, and their gradients take as long on the way back".to_string(),
+        "tensors go to later devices only; their gradients take the same time on the way back".to_string(),
     ];
     let transfers = seconds.into_iter().map(transfer).collect();
     Pipeline { stages, transfers, microbatches: limits.microbatches, notes, ..Pipeline::default() }

@@ -40,14 +40,14 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, plan: &P
     };
     let stages = (0..plan.stages.len()).map(stage).collect();
     let mut notes = vec![
-        "the file's times are taken as milliseconds".to_string(),
-        "one sample alone: a part receives what it reads, computes, and sends what others read".to_string(),
+        "the file's times are read as milliseconds".to_string(),
+        "a single sample: a part receives its inputs, computes, and sends its outputs".to_string(),
     ];
     if counts.iter().any(|&rows| rows > 1) {
-        notes.push("what runs at the same time on one device is on rows of its own".to_string());
+        notes.push("work that runs at the same time on one device has separate rows".to_string());
     }
     if !bytes.is_empty() {
-        notes.push("the bubble is that of the accelerators; transfers are part of it".to_string());
+        notes.push("idle time is that of the accelerators; transfers count as idle".to_string());
     }
     let names = sample.parts.iter().map(|part| name(workload, &part.nodes)).collect();
     let run = SampleRun { sample, names, rows, cpus, accelerators: bytes.len() };

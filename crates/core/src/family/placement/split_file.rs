@@ -125,8 +125,8 @@ impl SplitFile {
 /// [`LoadError`] as [`SplitFile::read`], or if the workload cannot be split so.
 pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let Some(profile) = workload.placement() else {
-        let problem = format!("is a split of device placement, which {} has no times for", workload.name);
-        return Err(LoadError::file(source, problem, "check it with the workload it was made for"));
+        let problem = format!("is a device placement, and {} has no times for one", workload.name);
+        return Err(LoadError::file(source, problem, "check it with its own workload"));
     };
     let file = SplitFile::read(text, source, &workload.nodes)?;
     let cpus = file.cpus.iter().filter(|nodes| !nodes.is_empty()).count();
@@ -149,7 +149,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
     let value = if measure == Measure::MaxLoad { file.max_load } else { file.total_latency };
     let mut notes = vec![];
     if cpus > 1 && measure == Measure::MaxLoad {
-        notes.push("each CPU is a device by itself; the published evaluation adds all CPUs up".to_string());
+        notes.push("each CPU is a device of its own; the published evaluation sums over all CPUs".to_string());
     }
     Ok(LoadedPlan {
         plan: plan.with_devices_by_kind(accelerators),

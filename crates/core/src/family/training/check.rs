@@ -48,14 +48,14 @@ fn degrees(run: &TrainingRun, devices: u64) -> Result<(), Refusal> {
         let product = u64::from(layout.tensor) * u64::from(layout.context) * u64::from(layout.pipeline);
         return refuse(
             format!(
-                "tp·cp·pp·dp = {}·{}·{}·{} = {} is not the {devices} devices there are",
+                "tp·cp·pp·dp = {}·{}·{}·{} = {}, but there are {devices} devices",
                 layout.tensor,
                 layout.context,
                 layout.pipeline,
                 layout.data,
                 layout.devices()
             ),
-            format!("the engines need a multiple of {product} devices here, each with one rank"),
+            format!("the engines run one rank per device: use a multiple of {product} devices"),
         );
     }
     if let Some(schedule) = run.zero_bubble {
@@ -68,7 +68,7 @@ fn degrees(run: &TrainingRun, devices: u64) -> Result<(), Refusal> {
         }
         if layout.virtual_stages != parts {
             return refuse(
-                format!("{id} has {parts} parts of the model on every rank, but vp={}", layout.virtual_stages),
+                format!("{id} has {parts} virtual stages on every rank, but vp={}", layout.virtual_stages),
                 format!("set vp={parts}"),
             );
         }
@@ -76,7 +76,7 @@ fn degrees(run: &TrainingRun, devices: u64) -> Result<(), Refusal> {
     if layout.virtual_stages > 1 && layout.pipeline < 2 {
         return refuse(
             format!("vp={} needs at least two pipeline stages, but pp={}", layout.virtual_stages, layout.pipeline),
-            "interleaving (Megatron-LM's --num-layers-per-virtual-pipeline-stage) is for pipelines: leave vp out",
+            "interleaving (Megatron-LM's --num-layers-per-virtual-pipeline-stage) needs a pipeline: leave vp out",
         );
     }
     Ok(())
@@ -90,14 +90,14 @@ fn batch(run: &TrainingRun) -> Result<(), Refusal> {
         let above = run.global_batch.next_multiple_of(step);
         return refuse(
             format!("global batch {} is not divisible by mbs·dp = {b}·{d} = {step}", run.global_batch),
-            format!("every replica runs whole microbatches: {above} sequences would do"),
+            format!("every replica runs whole microbatches: {above} sequences work"),
         );
     }
     let (m, p) = (run.microbatches(), u64::from(layout.pipeline));
     if layout.virtual_stages > 1 && run.zero_bubble.is_none() && !m.is_multiple_of(p) {
         return refuse(
-            format!("interleaving needs microbatches that {p} pipeline stages divide; there are {m}"),
-            format!("a global batch of {} would do", m.next_multiple_of(p) * step),
+            format!("interleaving needs a multiple of {p} microbatches, the pipeline stages; there are {m}"),
+            format!("a global batch of {} works", m.next_multiple_of(p) * step),
         );
     }
     Ok(())
@@ -118,7 +118,7 @@ fn tensor(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
             if !count.is_multiple_of(t) {
                 return refuse(
                     format!("tp={t} does not divide the model's {count} {what}"),
-                    format!("tensor parallelism gives every rank whole heads: tp must divide {heads} and {groups}"),
+                    format!("every tensor-parallel rank has whole heads: tp must divide {heads} and {groups}"),
                 );
             }
         }
@@ -130,7 +130,7 @@ fn tensor(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
         if !width.is_multiple_of(t) {
             return refuse(
                 format!("tp={t} does not divide the feed-forward width {width}"),
-                "tensor parallelism divides that width evenly",
+                "tensor-parallel ranks have equal shares of that width",
             );
         }
     }
@@ -143,7 +143,7 @@ fn context(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
         if !run.sequence.is_multiple_of(2 * c) {
             return refuse(
                 format!("sequence length {} is not divisible by 2·cp = {}", run.sequence, 2 * c),
-                "context parallelism deals a sequence in two chunks to each rank",
+                "context parallelism gives every rank two chunks of the sequence",
             );
         }
         if run.settings.attention == AttentionKernel::Unfused {
@@ -160,7 +160,7 @@ fn context(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
                         format!(
                             "context_style=all-to-all needs cp to divide the heads of a rank; cp={c}, heads {count}"
                         ),
-                        "exchange fewer, or use context_style=ring",
+                        "use a smaller cp, or context_style=ring",
                     );
                 }
             }
@@ -169,7 +169,7 @@ fn context(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
     if run.settings.sequence_parallel && t > 1 && !run.sequence.is_multiple_of(t * c) {
         return refuse(
             format!("sequence length {} is not divisible by tp·cp = {}", run.sequence, t * c),
-            "sequence parallelism divides every sequence over the tensor group",
+            "sequence parallelism splits every sequence over the tensor group",
         );
     }
     Ok(())
@@ -187,7 +187,7 @@ fn experts(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
         if !experts.count.is_multiple_of(e) {
             return refuse(
                 format!("ep={e} does not divide the {} experts of a layer", experts.count),
-                "expert parallelism gives every rank whole experts",
+                "every expert-parallel rank has whole experts",
             );
         }
     }
@@ -195,7 +195,7 @@ fn experts(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
     if !group.is_multiple_of(e) {
         return refuse(
             format!("ep={e} does not divide dp·cp = {}·{} = {group}", run.layout.data, run.layout.context),
-            "expert-parallel groups are made within the data-parallel ranks",
+            "expert-parallel groups lie within the data-parallel and context-parallel ranks",
         );
     }
     Ok(())
@@ -209,7 +209,7 @@ fn precision(run: &TrainingRun, accelerator: &Accelerator) -> Result<(), Refusal
     };
     if run.precision == TrainingPrecision::MxFp8 && accelerator.generation != Generation::Blackwell {
         return refuse(
-            format!("mxfp8 scales blocks in hardware that {} does not have", accelerator.id),
+            format!("mxfp8 needs hardware block scaling, which {} lacks", accelerator.id),
             "use fp8 or bf16, or an accelerator from b200 on",
         );
     }
@@ -230,7 +230,7 @@ fn sequence(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
     let (s, longest) = (run.sequence, model.longest_sequence);
     if model.ends.positions > 0 && s > longest {
         return refuse(
-            format!("sequence length {s} is more than the {longest} positions that {} has learned", model.name),
+            format!("sequence length {s} is more than the {longest} learned positions of {}", model.name),
             "give a shorter sequence",
         );
     }
@@ -245,8 +245,8 @@ fn stages(model: &Model, run: &TrainingRun) -> Result<StageSplit, Refusal> {
     if run.layers.is_empty() {
         let chunks = p * v;
         return StageSplit::even(layers, layout).map(placed).ok_or_else(|| Refusal {
-            problem: format!("{layers} layers do not divide evenly over pp·vp = {p}·{v} = {chunks} (virtual) stages"),
-            repair: "nor do they with one layer fewer at the ends; choose other degrees, or give --layers".into(),
+            problem: format!("{layers} layers do not divide evenly over pp·vp = {p}·{v} = {chunks} stages"),
+            repair: "one layer fewer at both ends does not help; choose other degrees, or give --layers".into(),
         });
     }
     let counts: Vec<usize> = run.layers.iter().map(|&count| count as usize).collect();
@@ -254,8 +254,8 @@ fn stages(model: &Model, run: &TrainingRun) -> Result<StageSplit, Refusal> {
     let refuse = |problem: String, repair: String| Err(Refusal { problem, repair });
     if counts.len() != p * v {
         return refuse(
-            format!("--layers has {} numbers, but there are {} (virtual) stages", counts.len(), p * v),
-            "give one number for each, in the order of the model".into(),
+            format!("--layers has {} numbers, but there are {} stages, virtual ones counted", counts.len(), p * v),
+            "give one number per stage, in the order of the model".into(),
         );
     }
     if counts.contains(&0) {
@@ -264,7 +264,7 @@ fn stages(model: &Model, run: &TrainingRun) -> Result<StageSplit, Refusal> {
     if sum != layers {
         return refuse(
             format!("--layers adds up to {sum}, but {} has {layers} layers", model.name),
-            "every layer belongs to one stage".into(),
+            "the numbers must sum to the layers of the model".into(),
         );
     }
     Ok(placed(StageSplit::of(&counts, p)))
@@ -275,7 +275,7 @@ fn recomputation(run: &TrainingRun, split: &StageSplit) -> Result<(), Refusal> {
         let most = (0..split.stages()).flat_map(|s| split.chunks(s)).map(ExactSizeIterator::len).max().unwrap_or(0);
         if count as usize > most {
             return refuse(
-                format!("--recompute full:{count} names more layers than the {most} of a (virtual) stage"),
+                format!("--recompute full:{count} is more than the {most} layers of a stage"),
                 format!("give a number up to {most}, or full"),
             );
         }

@@ -77,6 +77,10 @@ impl Describe for TrainingProfile {
         })
     }
 
+    fn size(&self, _: &Workload) -> Vec<String> {
+        vec![format!("{} + embedding, head", units::counted(self.model.layers.len(), "layer"))]
+    }
+
     fn weight(&self, node: NodeIndex) -> f64 {
         let node = alone(self, node);
         node.forward_s + node.backward_s

@@ -33,7 +33,7 @@ pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
         Dial {
             id: HARDWARE,
             label: "hardware",
-            help: "the accelerator it is trained on: what it attains, its memory and its links",
+            help: "the accelerator: its speed, memory and links",
             value: profile.accelerator.id.into(),
             steps: around(&ids, profile.accelerator.id),
         },
@@ -47,14 +47,14 @@ pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
         Dial {
             id: PRECISION,
             label: "precision",
-            help: "number format of products, of those that the hardware has",
+            help: "number format of matrix products, of those that the hardware supports",
             value: profile.precision.id().into(),
             steps: around(&precisions, profile.precision.id()),
         },
         Dial {
             id: RESERVE,
             label: "kept free",
-            help: "memory of every device that is kept free for the allocator, NCCL and the context",
+            help: "memory per device kept free for the allocator, NCCL and the context",
             value: size(reserve),
             steps: [kept(1.0), kept(4.0)],
         },
@@ -68,7 +68,7 @@ pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
 pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {
     let mut workload = workload.clone();
     let Profile::Training(profile) = &mut workload.profile else {
-        return Err(DialError(format!("{} is no model to be trained", workload.name)));
+        return Err(DialError(format!("{} is not a model to be trained", workload.name)));
     };
     let value = value.trim();
     match id {
@@ -99,7 +99,7 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
             profile.precision = TrainingPrecision::find(value).ok_or_else(unknown)?;
         }
         RESERVE => profile.settings.set("reserve", value).map_err(DialError)?,
-        _ => return Err(DialError(format!("there is no `{}` to change", crate::text::printable(id)))),
+        _ => return Err(DialError(format!("there is no setting `{}`", crate::text::printable(id)))),
     }
     Ok(workload)
 }

@@ -267,8 +267,8 @@ fn assumptions(
     let layers = model.layers.len();
     match calibration {
         Some(c) => sentences.push(format!(
-            "calibrated on {} of {} with {}: compute x {:.3}, links x {:.3}, exposed data-parallel share x {:.3}, memory x \
-             {:.3}; left out, each run was predicted {:.1}% off",
+            "calibrated on {} of {} with {}: compute x {:.3}, links x {:.3}, exposed data-parallel share x {:.3}, \
+            memory x {:.3}; leave-one-out error {:.1}%",
             crate::units::counted(c.runs as usize, "run"),
             crate::text::printable(&c.model),
             crate::text::printable(&c.stack),
@@ -278,32 +278,34 @@ fn assumptions(
             c.memory,
             100.0 * c.left_out_error
         )),
-        None => sentences.push("constants are those fitted on published runs; `calibrate` fits them to yours".into()),
+        None => sentences.push("constants were fitted on published runs; `calibrate` fits them to yours".into()),
     }
     let (inside, joined_by) = (accelerator.domain, accelerator.joined_by);
-    let ranks = "ranks are laid out tensor first, then context, data and pipeline";
+    let ranks = "ranks are ordered tensor first, then context, data and pipeline";
     sentences.push(match run.links {
-        None => format!("{ranks}; {joined_by} joins {inside} devices, all others have one NIC each"),
-        Some(_) => format!("{ranks}; each kind of group attains what its routes do"),
+        None => format!("{ranks}; {joined_by} joins {inside} devices, and each device has one NIC"),
+        Some(_) => format!("{ranks}; every group runs at the speed of its routes"),
     });
     sentences.push(
-        "utilisation is of the dense peak in the run's precision; causal attention counts the half that is needed"
-            .into(),
+        "MFU refers to the dense peak in the run's precision; causal attention counts half of its operations".into(),
     );
     if !even {
         sentences.push(match run.zero_bubble {
-            Some(schedule) => format!("the schedule {} is timed by the simulator", schedule.id()),
-            None => "the given split is timed by the simulator".into(),
+            Some(schedule) => format!("the simulator times the schedule {}", schedule.id()),
+            None => "the simulator times the given split".into(),
         });
         if run.layout.virtual_stages > 1 {
-            sentences.push("the simulator takes the virtual stages of a stage as equal parts".into());
+            sentences.push("the simulator assumes equal virtual stages within a stage".into());
         }
     } else if !layers.is_multiple_of((run.layout.pipeline * run.layout.virtual_stages) as usize) {
-        sentences.push("the ends have one layer fewer: embedding and loss count as a layer of the split".into());
+        sentences.push(
+            "the first and last stage have one layer fewer: embedding and loss count as a layer of the \
+            split"
+                .into(),
+        );
     }
     if run.recompute == Recompute::Selective && run.settings.attention != super::AttentionKernel::Unfused {
-        sentences
-            .push("selective recomputation changes nothing: fused attention computes its scores again anyway".into());
+        sentences.push("selective recomputation changes nothing: fused attention recomputes its scores anyway".into());
     }
     if run.sequence > model.longest_sequence {
         let longest = model.longest_sequence;
@@ -312,7 +314,7 @@ fn assumptions(
     if run.settings.tp_overlap && run.layout.tensor > 1 {
         let share = terms.layers.tensor_parallel / costs.tensor_transfers();
         sentences.push(format!(
-            "tensor-parallel transfers overlap products (tp_overlap), {} of them show",
+            "tensor-parallel transfers overlap matrix products (tp_overlap); {} of their time is exposed",
             crate::units::percent(share)
         ));
     }

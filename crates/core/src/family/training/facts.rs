@@ -65,7 +65,7 @@ pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
                 name: format!("on {} published runs", class.runs),
                 short: "trust",
             },
-            None => figure("untested".into(), "no such published run", "trust"),
+            None => figure("untested".into(), "no comparable published run", "trust"),
         },
     ]
 }
@@ -87,7 +87,7 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
     ));
     lines.push(match estimate.trust.class() {
         Some(class) => format!(
-            "off by {} on {} such published runs, {} at worst: {}",
+            "mean error {} on {} published runs, {} at worst: {}",
             units::percent(class.mean_error),
             class.runs,
             units::percent(class.worst_error),

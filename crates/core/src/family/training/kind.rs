@@ -70,7 +70,10 @@ impl Family for TrainingProfile {
         let mut pipeline = program::whole(&self.model, &run, &costs, &held);
         if let (Some(topology), Some(_)) = (&plan.topology, &run.links) {
             let name = &topology.name;
-            pipeline.notes.push(format!("transfers and reductions attain what their rings do on the routes of {name}"));
+            pipeline.notes.push(format!(
+                "transfers and reductions run at the speed of their rings on the routes of \
+                {name}"
+            ));
         }
         pipeline
     }

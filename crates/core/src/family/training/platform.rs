@@ -46,7 +46,7 @@ impl Platform for TrainingProfile {
         let mut profile = self.clone();
         profile.constants = calibration.apply(&profile.constants);
         profile.remarks.push(format!(
-            "calibrated on {} of {} with {}; left out, each was predicted {:.1}% off",
+            "calibrated on {} of {} with {}; leave-one-out error {:.1}%",
             units::counted(calibration.runs as usize, "run"),
             printable(&calibration.model),
             printable(&calibration.stack),

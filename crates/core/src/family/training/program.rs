@@ -88,8 +88,8 @@ pub fn whole(model: &Model, run: &TrainingRun, costs: &IterationCosts, memory: &
     pipeline.interleaved = run.layout.virtual_stages > 1 && run.zero_bubble.is_none();
     pipeline.routed = true;
     pipeline.notes = vec![
-        "sends between stages are not hidden: each is half in the pass before it, half in the one after".into(),
-        "the step at the end holds the optimizer's and what an iteration takes beside its work".into(),
+        "sends between stages are exposed: half of each counts in the pass before it, half in the pass after it".into(),
+        "the step at the end holds the optimizer and the fixed overhead of an iteration".into(),
     ];
     pipeline
 }

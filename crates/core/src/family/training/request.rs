@@ -98,7 +98,7 @@ impl Request {
     fn parallel(&mut self, text: &str) -> Result<(), String> {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let Some((name, value)) = part.split_once('=') else {
-                return Err(format!("`{}` is no degree; write tp=4,pp=2", printable(part)));
+                return Err(format!("`{}` is not a degree; write tp=4,pp=2", printable(part)));
             };
             self.degree(name.trim(), value.trim())?;
         }
@@ -109,7 +109,7 @@ impl Request {
     fn settings_of(&mut self, text: &str) -> Result<(), String> {
         for part in text.split([' ', ',', ';']).filter(|part| !part.is_empty()) {
             let Some((name, value)) = part.split_once('=') else {
-                return Err(format!("`{}` is no setting; write tp_overlap=false", printable(part)));
+                return Err(format!("`{}` is not a setting; write tp_overlap=false", printable(part)));
             };
             self.setting(name, value)?;
         }
@@ -184,19 +184,19 @@ impl Request {
         }
         if !devices.is_multiple_of(others) || devices == 0 {
             return refuse(
-                format!("{devices} devices are no multiple of tp·pp·cp = {tensor}·{pipeline}·{context} = {others}"),
-                "every replica takes that many",
+                format!("{devices} devices are not a multiple of tp·pp·cp = {tensor}·{pipeline}·{context} = {others}"),
+                "every replica needs that many",
             );
         }
         let data = devices / others;
         if let Some(asked) = self.degrees[5].filter(|asked| u64::from(*asked) != data) {
             return refuse(
-                format!("dp={asked} contradicts {devices} devices at tp·pp·cp = {others}, which leave dp={data}"),
+                format!("dp={asked} contradicts {devices} devices with tp·pp·cp = {others}, which give dp={data}"),
                 "leave one of the two out",
             );
         }
         let Some(global_batch) = self.global_batch else {
-            return refuse("no global batch is given".into(), "give --global-batch, the sequences of an iteration");
+            return refuse("no global batch is given".into(), "give --global-batch, the sequences in an iteration");
         };
         let stack = self.stack.unwrap_or(Stack::Megatron2025);
         let run = TrainingRun {

@@ -97,12 +97,12 @@ fn same_stages(plan: &Plan, own: &Plan, violations: &mut Vec<Violation>) {
     }
     for (index, (stage, other)) in plan.stages.iter().zip(&own.stages).enumerate() {
         let problem = if stage.nodes != other.nodes {
-            format!("it holds {} nodes, where {} others belong", stage.nodes.len(), other.nodes.len())
+            format!("it holds {} nodes, but the layout puts {} on it", stage.nodes.len(), other.nodes.len())
         } else if (stage.data_parallel, stage.tensor_parallel) != (other.data_parallel, other.tensor_parallel) {
             let [a, b] = [stage, other].map(|stage| format!("{} x {}", stage.data_parallel, stage.tensor_parallel));
             format!("its degrees are {a}, not {b}")
         } else if stage.choices != other.choices {
-            "it recomputes other layers".into()
+            "its recomputed layers differ".into()
         } else {
             continue;
         };
@@ -125,7 +125,7 @@ fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
                 break;
             }
             if let Some(first) = taken.insert(device, index) {
-                wrong(format!("device {device} is used by stage {} already", first + 1));
+                wrong(format!("device {device} is already used by stage {}", first + 1));
             }
         }
     }

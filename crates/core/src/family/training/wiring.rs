@@ -256,7 +256,7 @@ pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
         }
     }
     demands.notes.push(
-        "ranks are numbered tensor first, then context and data; links carry all that collectives send, hidden or not"
+        "ranks are ordered tensor first, then context and data; links carry all collective traffic, hidden or not"
             .into(),
     );
     Some(demands)

@@ -75,7 +75,8 @@ pub fn candidates(model: &HpgoModel<'_>, search: &Search) -> Candidates {
     for count in counts {
         if (count as usize) > model.states() {
             all.missing.push(format!(
-                "no straight pipeline of {count} stages: there are only {} states (the published program crashes)",
+                "no straight pipeline of {count} stages: the network has only {} states (the published program \
+                crashes)",
                 model.states()
             ));
             continue;
@@ -85,7 +86,7 @@ pub fn candidates(model: &HpgoModel<'_>, search: &Search) -> Candidates {
             Err(NoTable::Cancelled) => None,
             Err(NoTable::TooLarge) => {
                 all.missing.push(format!(
-                    "no straight pipeline of {count} stages: its table takes more memory than it is given"
+                    "no straight pipeline of {count} stages: its table exceeds the memory limit of the search"
                 ));
                 None
             }
@@ -93,7 +94,8 @@ pub fn candidates(model: &HpgoModel<'_>, search: &Search) -> Candidates {
         if let Some(straight) = straight {
             if straight.block_s < LEAST_BLOCK && model.faults.memory_unchecked {
                 all.missing.push(format!(
-                    "no straight pipeline of {count} stages: its slowest stage takes under a millisecond (the published program crashes)"
+                    "no straight pipeline of {count} stages: its slowest stage takes under a millisecond (the \
+                    published program crashes)"
                 ));
                 continue;
             }

@@ -35,7 +35,7 @@ static OPTIONS: [OptionSpec; 15] = [
     OptionSpec {
         name: "faithful",
         label: "faithful",
-        help: "keep the faults of the published planner that are named below; false mends them all",
+        help: "keep the faults of the published planner named below; false corrects all of them",
         kind: OptionKind::Flag { default: true },
     },
     fault(
@@ -43,16 +43,16 @@ static OPTIONS: [OptionSpec; 15] = [
         "shared cut",
         "fault: a stage's all-reduce counts the first state of the next stage too",
     ),
-    fault("undivided_fill", "undivided fill", "fault: filling the pipeline takes no account of replicated stages"),
-    fault("one_way_cut", "one-way cut", "fault: the cut of two stages counts activations and not their gradients"),
-    fault("any_cut", "any cut", "fault: two stages may be cut where branches do not allow it"),
+    fault("undivided_fill", "undivided fill", "fault: warm-up ignores replicated stages"),
+    fault("one_way_cut", "one-way cut", "fault: two-stage pipelines count activations and not their gradients"),
+    fault("any_cut", "any cut", "fault: two-stage pipelines may be cut where branches do not allow it"),
     fault(
         "mirrored_forward",
         "mirrored P3",
-        "fault: P3 hides an all-reduce behind the layer at the other end of the network",
+        "fault: P3 overlaps an all-reduce with the layer at the other end of the network",
     ),
-    fault("even_halves", "even halves", "fault: forward and backward are taken as half of a layer's time each"),
-    fault("memory_unchecked", "memory ignored", "fault: no plan is refused for its memory"),
+    fault("even_halves", "even halves", "fault: the forward and backward pass are half of a layer's time each"),
+    fault("memory_unchecked", "memory ignored", "fault: memory never rules a plan out"),
 ];
 
 /// Declaration of the planner.
@@ -60,8 +60,8 @@ static DECLARATION: Declaration = Declaration {
     info: PlannerInfo {
         id: "dapple-hpgo",
         name: "DAPPLE (as published)",
-        paper: "Fan et al.: DAPPLE, PPoPP 2021; computed as by HPGO, its published planner",
-        summary: "one, two or n stages over machines, by the published recurrence",
+        paper: "Fan et al.: DAPPLE, PPoPP 2021; as computed by HPGO, its published planner",
+        summary: "one, two or n stages over machines, with the published recurrence",
         objective: "speedup",
         unit: "x",
     },
@@ -142,7 +142,8 @@ impl Planner for Hpgo {
                 let (batch, micro) = (limits.samples(), speedup.micro_batch);
                 let statistics = std::mem::take(&mut outcome.statistics);
                 let why = format!(
-                    "No plan of the published planner fits: a batch of {batch} in microbatches of {micro} on {} devices with {} each.",
+                    "No plan of the published planner fits: a batch of {batch} in microbatches of {micro} on {} \
+                    devices with {} each.",
                     limits.devices,
                     plantui_core::units::bytes_exact(limits.memory_limit())
                 );
@@ -226,21 +227,22 @@ fn statistics(model: &HpgoModel<'_>, plain: &DataParallel, all: &Candidates) -> 
 
 fn notes(model: &HpgoModel<'_>, plain: &DataParallel, all: &Candidates) -> Vec<String> {
     let mut notes =
-        vec!["speed-ups are against one device that does the whole batch, without a limit on its memory".to_string()];
+        vec!["speed-ups are relative to one device without a memory limit that computes the whole batch".to_string()];
     notes.extend(all.missing.iter().cloned());
     if plain.accumulation_size.is_none() {
         notes.push(
-            "no figures of data parallelism with overlap: not one sample fits a device (the published program crashes)"
+            "no figures for data parallelism with overlap: not even one sample fits on a device (the published \
+            program crashes)"
                 .into(),
         );
     }
     if model.faults.memory_unchecked {
-        notes.push("as published, memory limits the microbatches of data parallelism only, not the plan".into());
+        notes.push("as published, memory limits only the microbatches of data parallelism, not the plan".into());
     }
     if let Some(p3) = plain.p3
         && all.best().is_some_and(|best| p3 > best.speedup)
     {
-        notes.push(format!("data parallelism with P3 would be worth more: {}x", plantui_core::units::number(p3)));
+        notes.push(format!("data parallelism with P3 would be faster: {}x", plantui_core::units::number(p3)));
     }
     notes
 }

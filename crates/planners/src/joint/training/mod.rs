@@ -43,7 +43,7 @@ pub(super) fn ignored(profile: &TrainingProfile) -> &'static [&'static str] {
 }
 
 /// Addition to the description of a proof if fewer devices were searched, too.
-const ALSO_FEWER: &str = " on all devices, or on the most of them that 2, 4, 8 and so on divide";
+const ALSO_FEWER: &str = " on all devices, or on the largest numbers of them with factors 2, 4, 8";
 /// Number of machines that are added one by one in search of enough devices. Larger numbers have many divisors.
 const MORE_MACHINES: u32 = 24;
 /// Number of configurations kept and reported.
@@ -104,8 +104,8 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
     let used = outcome.plan.as_ref().map_or(devices, Plan::devices_used);
     if used < limits.devices {
         let why = match used < devices {
-            true => "no configuration that was searched on more is faster",
-            false => "the engine's rules let no configuration use more",
+            true => "no searched layout on more devices is faster",
+            false => "the engine's rules allow no layout on more devices",
         };
         outcome.notes.push(format!("{used} of {} devices are used: {why}", limits.devices));
     }
@@ -155,7 +155,7 @@ impl LayoutSearch<'_> {
         let fit = if self.bench.with_error { " and that fit" } else { " and that fit closely" };
         let routes = self.bench.topology.map(|topology| format!(", with ranks in order on {}", topology.name));
         let routes = routes.unwrap_or_default();
-        format!("configurations that the engine runs{devices}{fit}, split evenly or nearly so{routes}")
+        format!("layouts that the engine runs{devices}{fit}, with even or nearly even stages{routes}")
     }
 
     /// Plan of a candidate, on the devices in order if there is a topology.
@@ -366,7 +366,8 @@ impl LayoutSearch<'_> {
         outcome.notes = self.notes();
         if !self.bench.with_error {
             outcome.notes.push(
-                "nothing fits with the error of the memory model: the plan fits as predicted, closely (fits: close)"
+                "no layout fits with the error of the memory model added: this one fits as predicted, without that \
+                margin (fits: close)"
                     .into(),
             );
         }
@@ -375,7 +376,7 @@ impl LayoutSearch<'_> {
             let (time, memory) = (units::seconds(faster), units::bytes(close.memory_bytes));
             outcome.notes.extend((faster < seconds).then(|| {
                 format!(
-                    "{} would take {time}, but fits closely: {memory} of {}",
+                    "{} would take {time}, but fits without margin: {memory} of {}",
                     close.configuration,
                     units::bytes_exact(self.bench.memory_bytes)
                 )
@@ -387,11 +388,11 @@ impl LayoutSearch<'_> {
     fn notes(&self) -> Vec<String> {
         let profile = self.bench.profile;
         let mut notes = vec![format!(
-            "{} of memory on every device are kept free for the allocator, NCCL and the context",
+            "{} of memory per device are kept free for the allocator, NCCL and the context",
             units::bytes_exact(profile.settings.reserve_bytes)
         )];
         notes.push(format!(
-            "tensor groups stay within {} devices, which {} joins; the plan is for {} as --stack {} runs it",
+            "tensor groups stay within the {} devices joined by {}; the plan is for {} with --stack {}",
             profile.accelerator.domain,
             profile.accelerator.joined_by,
             engine_of(profile.stack).title(),
@@ -436,19 +437,19 @@ impl LayoutSearch<'_> {
         let Some(needed) = found.least_memory else {
             let rule = found.refusal.as_ref().map(|refusal| format!(": {refusal}")).unwrap_or_default();
             return Outcome::refused(format!(
-                "An engine takes no configuration for {devices} and a batch of {}{rule}.",
+                "The engine runs no layout on {devices} with a batch of {}{rule}.",
                 limits.samples()
             ));
         };
         let bytes = (needed / (1.0 - self.settings.headroom)).ceil();
         let each = units::bytes_exact(limits.memory_limit());
         let more = self.enough_machines(limits, schedules);
-        let mut explanation = format!("No configuration fits {each} on {devices}, the reserve included.");
+        let mut explanation = format!("No layout fits {each} on {devices}, the reserve included.");
         if let Some(more) = more {
-            explanation += &format!(" {more} devices of {each} would do.");
+            explanation += &format!(" {more} devices of {each} would be enough.");
         }
         explanation +=
-            &format!(" {} of memory on {devices} would do.", units::bytes_enough(bytes, limits.memory_limit()));
+            &format!(" {} of memory on {devices} would be enough.", units::bytes_enough(bytes, limits.memory_limit()));
         let infeasible = Infeasible {
             limits: more.map(|_| LimitKind::Devices).into_iter().chain([LimitKind::Memory]).collect(),
             smallest_memory_bytes: Some(bytes),

@@ -22,7 +22,7 @@ pub(super) fn searched(
         Some(Schedule::ZeroBubbleH1) => ZeroBubble::H1,
         Some(Schedule::ZeroBubbleV) => ZeroBubble::V,
         Some(Schedule::GPipe) => {
-            return Err("configurations run 1F1B, interleaved 1F1B or a zero-bubble schedule, not gpipe.".into());
+            return Err("layouts run 1F1B, interleaved 1F1B or a zero-bubble schedule, not gpipe.".into());
         }
         None if profile.stack == Stack::Torchtitan => return Ok((true, Some(ZeroBubble::V))),
         _ => return Ok((true, None)),
@@ -30,8 +30,11 @@ pub(super) fn searched(
     let (id, stack) = (asked.id(), profile.stack.id());
     match (asked, profile.stack) {
         (ZeroBubble::V, Stack::Torchtitan) | (_, Stack::Plain) => Ok((false, Some(asked))),
-        (ZeroBubble::H1, Stack::Torchtitan) => Err(format!("torchtitan runs zb-v, not {id}: ask for schedule=zb-v.")),
-        _ => Err(format!("{stack} runs no {id}: NVIDIA's engines put no gradients off. torchtitan runs zb-v.")),
+        (ZeroBubble::H1, Stack::Torchtitan) => Err(format!("torchtitan runs zb-v, not {id}: use schedule=zb-v.")),
+        _ => Err(format!(
+            "{stack} does not run {id}: NVIDIA's engines do not defer weight gradients. torchtitan runs \
+            zb-v."
+        )),
     }
 }
 

@@ -98,7 +98,7 @@ pub enum LatencyError {
         second: usize,
     },
     /// Units that wait for one another.
-    #[error("{} parts of the split wait for one another in a circle", .0.len())]
+    #[error("{} parts of the split wait for one another in a cycle", .0.len())]
     Cycle(Vec<CycleUnit>),
 }
 

@@ -35,7 +35,7 @@ pub(super) fn sentences(network: &OperatorNetwork, hardware: &Hardware, settings
     });
     list.extend(accelerator(hardware, settings));
     list.push(format!(
-        "CPU: {} TFLOP/s and memory at {}, what a server processor attains.",
+        "CPU: {} TFLOP/s and memory at {}, as a server processor attains.",
         units::number(settings.cpu_flops / 1e12),
         units::bandwidth_exact(settings.cpu_bandwidth)
     ));
@@ -48,9 +48,9 @@ pub(super) fn sentences(network: &OperatorNetwork, hardware: &Hardware, settings
             "A gradient of a product is two products; it shares its operator's colour class.".into()
         }
         SamplePass::Training => {
-            "A gradient takes twice its operator's arithmetic and traffic, and shares its colour class.".into()
+            "A gradient takes twice its operator's operations and memory traffic, and shares its colour class.".into()
         }
-        SamplePass::Inference => "Only the forward pass runs; every operator is a colour class of its own.".into(),
+        SamplePass::Inference => "Only the forward pass runs; every operator has its own colour class.".into(),
     });
     list.push(format!(
         "An operator holds {} bytes of state per parameter and its output{}; its gradient holds nothing.",
@@ -60,17 +60,19 @@ pub(super) fn sentences(network: &OperatorNetwork, hardware: &Hardware, settings
     if let OperatorNetwork::Transformer(model) = network {
         let causal = match (model.padding_mask, settings.causal_credit) {
             (true, _) => "sees the whole sequence",
-            (false, true) => "is causal and credited with half of its work",
-            (false, false) if settings.trained.is_some() => "is causal and does half of the work",
+            (false, true) => "is causal and counts as half of its operations",
+            (false, false) if settings.trained.is_some() => "is causal and does half of the operations",
             (false, false) => "is causal and counts in full",
         };
         let scores = if settings.keep_attention_scores {
             "scores, softmax and context are operators"
         } else {
-            "it is one operator that keeps no scores (flash attention)"
+            "attention is one operator that keeps no scores (flash attention)"
         };
         list.push(format!("Attention {causal}; {scores}."));
-        list.push("A head tied to the embedding has a copy of it; keeping the two equal is not charged.".into());
+        list.push(
+            "A head tied to the embedding has a copy of it; the all-reduce between the two copies has no cost.".into(),
+        );
     }
     list
 }
@@ -78,8 +80,8 @@ pub(super) fn sentences(network: &OperatorNetwork, hardware: &Hardware, settings
 /// Assumptions about operator times on accelerators and CPUs.
 fn accelerator(hardware: &Hardware, settings: &OperatorSettings) -> Vec<String> {
     let Some(trained) = &settings.trained else {
-        let longer = "An operator takes as long as its matrix arithmetic or its memory traffic, whichever is longer; \
-                      launching it costs nothing.";
+        let longer = "An operator takes the longer of its matrix arithmetic and its memory traffic; its launch costs \
+            nothing.";
         let attained = format!(
             "Accelerator: {}, {} of {} TFLOP/s ({}), memory at {}.",
             hardware.name,
@@ -96,6 +98,6 @@ fn accelerator(hardware: &Hardware, settings: &OperatorSettings) -> Vec<String> 
         trained.accelerator.id,
         trained.stack.id()
     );
-    let cpu = "A CPU takes as long as the arithmetic or the memory traffic, whichever is longer.";
+    let cpu = "A CPU takes the longer of the arithmetic and the memory traffic.";
     vec![kernels, cpu.into()]
 }

@@ -131,7 +131,7 @@ impl OperatorSettings {
                     return refuse("--sequence-length", problem);
                 }
                 if self.causal_credit && model.padding_mask {
-                    let problem = format!("{} attends to the whole sequence; leave it out", model.name);
+                    let problem = format!("{} has no causal attention; leave the option out", model.name);
                     return refuse("--causal-credit", problem);
                 }
             }
@@ -166,7 +166,7 @@ impl OperatorSettings {
             }
         }
         if self.accelerators == 0 && self.cpus == 0 {
-            return refuse("--devices", "no accelerator and no CPU: allow at least one device".into());
+            return refuse("--devices", "no accelerator and no CPU; allow at least one device".into());
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ pub static ALL: [Paper; 9] = [
     },
     Paper {
         id: "piper-figure-2-replicas",
-        title: "Piper, figure 2: time per sample of BERT-32 on 2048 devices by the most replicas",
+        title: "Piper, figure 2: time per sample of BERT-32 on 2048 devices by the limit on replicas",
         figure: ChartFigure::Objective,
         build: figure_2_replicas,
     },
@@ -84,7 +84,8 @@ pub static ALL: [Paper; 9] = [
     },
     Paper {
         id: "joint-headroom",
-        title: "Simulated iterations of four networks: Piper, equal partition, Piper for engines, and Joint by schedule",
+        title: "Simulated iterations of four networks: Piper, equal partition, Piper for engines, and Joint by \
+            schedule",
         figure: ChartFigure::Iteration,
         build: headroom,
     },

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Note about the limits of a matrix.
-pub(super) const PRIVATE: &str = "a matrix does not tell which links are shared: every pair is taken to have its own";
+pub(super) const PRIVATE: &str = "a matrix does not state shared links: every pair is assumed to have its own";
 
 /// Row with its line number.
 struct CsvRow<'a> {
@@ -53,7 +53,7 @@ fn remarks(text: &str, source: &str) -> Result<Remarks, LoadError> {
         let Some(words) = words.trim().strip_prefix('#') else { continue };
         let (word, rest) = words.trim().split_once([' ', ':']).unwrap_or((words.trim(), ""));
         let refuse = |error: units::UnitError| {
-            LoadError::file(source, error.to_string(), "mend the remark, or leave it out").on_line(Some(line))
+            LoadError::file(source, error.to_string(), "correct the comment, or leave it out").on_line(Some(line))
         };
         match word {
             "symmetric" => remarks.symmetric = true,
@@ -94,8 +94,8 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
                 return refuse(row.line, format!("{place} is `{}`", printable(cell)), "write GB/s, such as 25");
             };
             if !(value > 0.0 && value <= 1e30) {
-                let problem = format!("{place} is {}, which no two devices can work with", printable(cell));
-                return refuse(row.line, problem, "write what the pair attains over whatever joins it, in GB/s");
+                let problem = format!("{place} is {}, too slow for any pair of devices", printable(cell));
+                return refuse(row.line, problem, "write the bandwidth of the pair in GB/s");
             }
             bandwidth[from][to] = value;
         }
@@ -112,7 +112,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     if let Some((line, machines)) =
         remarks.machines.as_ref().filter(|(_, machines)| machines.devices() as usize != devices)
     {
-        let problem = format!("tells of {} devices, and the matrix of {devices}", machines.devices());
+        let problem = format!("names {} devices, and the matrix has {devices}", machines.devices());
         return refuse(*line, problem, "give every device a machine");
     }
     let mut links = vec![];
@@ -121,9 +121,14 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
             let (there, back) = (bandwidth[a][b], bandwidth[b][a]);
             if there != back && remarks.symmetric {
                 let say = |a: usize, b: usize| printable(rows[a].cells[b]);
-                let problem =
-                    format!("row {}, column {} is {}, and {} the other way", a + 1, b + 1, say(a, b), say(b, a));
-                return refuse(rows[a].line, problem, "make them equal, or take `# symmetric` away");
+                let problem = format!(
+                    "row {}, column {} is {}, and {} in the other direction",
+                    a + 1,
+                    b + 1,
+                    say(a, b),
+                    say(b, a)
+                );
+                return refuse(rows[a].line, problem, "make them equal, or remove `# symmetric`");
             }
             let link = |from: usize, to: usize, bandwidth: f64, duplex| Link {
                 from: from as u32,

@@ -106,7 +106,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     let file: File =
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| syntax::refuse(source, text, &error))?;
     deserializer.end().map_err(|error| {
-        LoadError::file(source, "goes on after its JSON", "keep one object").on_line(Some(error.line()))
+        LoadError::file(source, "has text after its JSON", "keep one object").on_line(Some(error.line()))
     })?;
     let at = |path: String, problem: String, repair: &str| {
         let line = locate::line_of(text, &path);
@@ -138,7 +138,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Topology, Loa
     for (number, wire) in file.links.iter().enumerate() {
         let place = |field: &str| format!("links[{number}].{field}");
         let end = |field: &str, name: &str| {
-            let problem = || format!("is `{}`, which nothing is called", printable(name));
+            let problem = || format!("is `{}`, which is not the id of anything", printable(name));
             let repair = "use the id of a device, switch, NIC or host";
             index.get(name).copied().ok_or_else(|| at(place(field), problem(), repair))
         };

@@ -93,8 +93,8 @@ fn foreign(text: &str) -> Option<(&'static str, &'static str)> {
         line.starts_with("Link ") && line.ends_with("GB/s")
     };
     (start.starts_with("GPU 0:") && text.lines().any(is_link)).then_some((
-        "nvidia-smi nvlink -s, which does not tell where links lead",
-        "give what `nvidia-smi topo -m` prints, with --nvlink-gbps for the speed told here",
+        "nvidia-smi nvlink -s, which does not state where links lead",
+        "give what `nvidia-smi topo -m` prints, with --nvlink-gbps for the speed stated here",
     ))
 }
 
@@ -110,7 +110,7 @@ pub fn read(text: &str, source: &str, name: &str, assumed: &AssumedBandwidths) -
         return Err(LoadError::file(source, "is empty", repair));
     }
     if let Some((program, repair)) = foreign(text) {
-        return Err(LoadError::file(source, format!("is {program}, which is not read"), repair));
+        return Err(LoadError::file(source, format!("is {program}, which plantui does not read"), repair));
     }
     let format = TopologyFormat::of(text);
     let mut read = match format {
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!((topology.memory_bytes, topology.route(0, 1).latency_s), (Some(16e9), 2e-6));
         for (wrong, right, says) in [
             ("plantui.topology/1", "plantui.plan/1", "plantui.topology/1"),
-            ("\"to\": \"s\"", "\"to\": \"q\"", ":4: links[0].to is `q`, which nothing is called"),
+            ("\"to\": \"s\"", "\"to\": \"q\"", ":4: links[0].to is `q`, which is not the id of anything"),
             ("25GB/s", "-25GB/s", ":4: links[0].bandwidth"),
             ("1e9", "0", ":5: links[1].bandwidth is 0"),
             ("\"half\"", "\"quarter\"", "full, half or one-way"),
@@ -209,11 +209,11 @@ mod tests {
         for (text, says) in [
             ("0,1,2\n1,0,2\n", "is not square: 2 rows of 3"),
             ("0,1\n1,0,2\n", "t:2: has 3 columns, and 2 before"),
-            ("# symmetric\n0,1\n2,0\n", "t:3: row 2, column 1 is 2, and 1 the other way"),
+            ("# symmetric\n0,1\n2,0\n", "t:3: row 2, column 1 is 2, and 1 in the other direction"),
             ("0,0\n1,0\n", "t:1: row 1, column 2 is 0"),
             ("0,1\n-4,0\n", "t:2: row 2, column 1 is -4"),
             ("0,x\n1,0\n", "t:1: row 1, column 2 is `x`"),
-            ("# machines 3x1\n0,1\n1,0\n", "t:1: tells of 3 devices"),
+            ("# machines 3x1\n0,1\n1,0\n", "t:1: names 3 devices"),
             ("hello", "matrix"),
         ] {
             let error = error_text(text);
@@ -255,7 +255,10 @@ mod tests {
         let tree = read(&topo(|a, b| if a / 2 == b / 2 { "PIX" } else { "SYS" }.into(), 4), "t", "t").unwrap();
         assert_eq!((tree.route(0, 1).bandwidth, tree.route(1, 2).bandwidth), (12e9, 10e9));
         for (cells, says) in [
-            ((|a, _| if a == 1 { "NV1" } else { "NV2" }.into()) as fn(usize, usize) -> String, "and the other way"),
+            (
+                (|a, _| if a == 1 { "NV1" } else { "NV2" }.into()) as fn(usize, usize) -> String,
+                "in the other direction",
+            ),
             (|_, _| "NVX".into(), "t:2: GPU0 to GPU1 is `NVX`"),
         ] {
             let error = error_text(&topo(cells, 3));

@@ -142,20 +142,20 @@ impl Speeds {
             let why = match self.given[0] {
                 true => "as was given",
                 false if hosts.iter().any(Host::is_bridged) => {
-                    "as on bridges of RTX 3090 and A6000; --nvlink-gbps or --hardware says otherwise"
+                    "as on bridges of RTX 3090 and A6000; --nvlink-gbps or --hardware sets another"
                 }
-                false => "as on V100, A100 and H100; --nvlink-gbps or --hardware says otherwise",
+                false => "as on V100, A100 and H100; --nvlink-gbps or --hardware sets another",
             };
             notes.push(format!(
-                "the table tells no bandwidths: an NVLink is taken as {} each way, {why}",
+                "the table has no bandwidths: an NVLink is assumed to carry {} each way, {why}",
                 rate(self.nvlink)
             ));
         }
         if links.iter().any(|link| link.what == "PCIe") {
-            let why = if self.given[1] { "as was given" } else { "--pcie says otherwise" };
+            let why = if self.given[1] { "as was given" } else { "--pcie sets another" };
             let (pcie, sockets) = (rate(self.pcie), rate(SOCKETS));
             notes.push(format!(
-                "PCIe is taken as {pcie} ({why}), what goes between sockets as {sockets}, as NCCL has it"
+                "PCIe is assumed to carry {pcie} ({why}), traffic between sockets {sockets}, as in NCCL"
             ));
         }
         notes
@@ -189,7 +189,7 @@ fn table(lines: &[(usize, String)], source: &str) -> Result<Host, LoadError> {
             continue;
         }
         if kinds.len() == count {
-            let problem = format!("is the row of GPU{count}, which the first line has no column for");
+            let problem = format!("is the row of GPU{count}, for which the first line has no column");
             return refuse(line, problem, "copy the whole table, a column for each device");
         }
         let all: Vec<&str> = words.collect();
@@ -209,8 +209,7 @@ fn table(lines: &[(usize, String)], source: &str) -> Result<Host, LoadError> {
         }
         for (to, &known) in read.iter().enumerate().take(from) {
             if kinds[to][from] != known {
-                let problem =
-                    format!("GPU{from} to GPU{to} is other than on line {}, and the other way round", places[to]);
+                let problem = format!("GPU{from} to GPU{to} differs from line {} in the other direction", places[to]);
                 return refuse(line, problem, "copy the table as it was printed");
             }
         }
@@ -306,7 +305,8 @@ impl HostTopology {
                 self.link(leaf, switch, f64::from(ports) * nvlink, LATENCY.0 / 2.0, format!("{ports} x NVLink"));
             }
             self.notes.push(format!(
-                "NV{ports} between all is more than devices have links: they are taken to go through a switch"
+                "NV{ports} between all pairs is more than the devices have links: they are assumed to go through a \
+                switch"
             ));
         } else {
             for (a, row) in host.kinds.iter().enumerate() {

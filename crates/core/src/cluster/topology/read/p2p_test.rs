@@ -38,7 +38,7 @@ fn matrix(text: &str, source: &str, heading: &str) -> Result<Option<Vec<Vec<f64>
                 Ok(value) if value.is_finite() && (value > 0.0 || from == to) => values.push(value),
                 _ => {
                     let problem = format!("device {from} to {to} is {}, and must be above 0", printable(cell));
-                    return refuse(line, problem, "run the test again, or write what the pair attains");
+                    return refuse(line, problem, "run the test again, or write the bandwidth of the pair");
                 }
             }
         }

@@ -36,7 +36,8 @@ pub(super) fn is_of(text: &str) -> bool {
 pub(super) fn read(text: &str, source: &str, name: &str, assumed: &AssumedBandwidths) -> Result<Topology, LoadError> {
     let lines: Vec<&str> = text.lines().collect();
     let Some(head) = lines.iter().position(|line| is_heading(line)) else {
-        let repair = "copy the table `Link Type between two GPUs` of rocm-smi --showtopo, or LINK TYPE TABLE of amd-smi topology";
+        let repair = "copy the table `Link Type between two GPUs` of rocm-smi --showtopo, or LINK TYPE TABLE of \
+            amd-smi topology";
         return Err(LoadError::file(source, "has no table of link types", repair));
     };
     let kinds = table(&lines, head, source)?;
@@ -81,15 +82,15 @@ pub(super) fn read(text: &str, source: &str, name: &str, assumed: &AssumedBandwi
         let why = if assumed.nvlink.is_some() {
             "as was given"
         } else {
-            "as on MI250X; --nvlink-gbps says otherwise, 64 on MI300X"
+            "as on MI250X; --nvlink-gbps sets another, 64 on MI300X"
         };
-        notes.push(format!("the table tells no bandwidths: an xGMI link is taken as {taken} each way, {why}"));
+        notes.push(format!("the table has no bandwidths: an xGMI link is assumed to carry {taken} each way, {why}"));
     } else if told > 0 {
-        notes.push("xGMI links have the largest bandwidth that amd-smi tells of them".into());
+        notes.push("xGMI links have the largest bandwidth that amd-smi states".into());
     }
     if over_pcie {
-        let why = if assumed.pcie.is_some() { "as was given" } else { "--pcie says otherwise" };
-        notes.push(format!("PCIe is taken as {} a device, all on one host bridge ({why})", rate(pcie)));
+        let why = if assumed.pcie.is_some() { "as was given" } else { "--pcie sets another" };
+        notes.push(format!("PCIe is assumed to carry {} per device, all on one host bridge ({why})", rate(pcie)));
     }
     let mut topology = Topology::new(name, vertices, links).map_err(|problem| refused(source, &problem))?;
     topology.notes = notes;

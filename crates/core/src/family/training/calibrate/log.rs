@@ -82,7 +82,7 @@ pub(super) fn megatron(text: &str, source: &str, model: &Model, defaults: &Reque
     }
     let mut request = Request::default();
     let mut set = |name: &str, value: &str| {
-        request.set(name, value).map_err(|problem| RunError::new(source, problem, "give it by its flag"))
+        request.set(name, value).map_err(|problem| RunError::new(source, problem, "give it with its flag"))
     };
     for (argument_name, name) in [
         ("world_size", "devices"),
@@ -132,7 +132,7 @@ pub(super) fn megatron(text: &str, source: &str, model: &Model, defaults: &Reque
     }
     let steps = text.lines().filter_map(|line| number(after(line, "elapsed time per iteration (ms):")?)).collect();
     let Some(milliseconds) = median(steps) else {
-        return Err(RunError::new(source, "has no elapsed time per iteration", "let the run log some iterations"));
+        return Err(RunError::new(source, "has no elapsed time per iteration", "give a log with some iterations"));
     };
     // Megabytes as torch counts them, of the fullest rank in the log.
     let held = text.lines().filter(|line| line.contains("memory (MB)"));
@@ -150,7 +150,7 @@ pub(super) fn megatron(text: &str, source: &str, model: &Model, defaults: &Reque
 pub(super) fn torchtitan(text: &str, source: &str, model: &Model, defaults: &Request) -> Result<MeasuredRun, RunError> {
     let mut request = Request::default();
     let mut set = |name: &str, value: &str| {
-        request.set(name, value).map_err(|problem| RunError::new(source, problem, "give it by its flag"))
+        request.set(name, value).map_err(|problem| RunError::new(source, problem, "give it with its flag"))
     };
     set("stack", "torchtitan")?;
     let mut devices = None;
@@ -188,7 +188,7 @@ pub(super) fn torchtitan(text: &str, source: &str, model: &Model, defaults: &Req
     let resolved = request.or(defaults).resolve(model).map_err(|refusal| RunError::of(source, refusal))?;
     let devices = devices.unwrap_or(resolved.devices);
     let Some(rate) = median(rates) else {
-        return Err(RunError::new(source, "has no tokens per second (tps)", "let the run log some steps"));
+        return Err(RunError::new(source, "has no tokens per second (tps)", "give a log with some steps"));
     };
     let tokens = resolved.run.global_batch as f64 * resolved.run.sequence as f64;
     Ok(MeasuredRun {

@@ -34,12 +34,12 @@ pub(super) fn read(text: &str, source: &str, model: &Model, defaults: &Request) 
     };
     let names: Vec<String> = reader.headers().map_err(|error| broken(&error))?.iter().map(column).collect();
     if !names.iter().any(|name| name == MEASURED) {
-        let problem = format!("has no column {MEASURED}, and is no log of Megatron-LM or torchtitan");
+        let problem = format!("has no column {MEASURED}, and is not a log of Megatron-LM or torchtitan");
         let repair = "the first line names the columns: those of `plantui estimate`, and measured_s";
         return Err(RunError::new(source, problem, repair));
     }
     if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
-        return Err(RunError::new(format!("{source}:1"), format!("names column {} twice", printable(twice.1)), ""));
+        return Err(RunError::new(format!("{source}:1"), format!("has column {} twice", printable(twice.1)), ""));
     }
     let mut runs = vec![];
     for record in reader.records() {
@@ -79,7 +79,7 @@ fn row(
             "model" => {
                 let other = published::find(value).filter(|other| other.parameters() != model.parameters());
                 if other.is_some() {
-                    return Err(odd(&format!("{}, whose runs these are", model.name)));
+                    return Err(odd(&format!("the model of these runs, {}", model.name)));
                 }
             }
             _ if REMARKS.contains(&name.as_str()) => {}
@@ -90,7 +90,7 @@ fn row(
         }
     }
     let Some(measured_s) = measured_s else {
-        return Err(RunError::new(place, "measured_s is empty", "give the seconds of an iteration"));
+        return Err(RunError::new(place, "measured_s is empty", "give the iteration time in seconds"));
     };
     let resolved = request.or(defaults).resolve(model).map_err(|refusal| RunError::of(&place, refusal))?;
     Ok(MeasuredRun { place, resolved, measured_s, measured_bytes })

@@ -61,7 +61,7 @@ impl Domain {
         let mut all = self.of_kind(model, run);
         all.extend(self.of_hardware(run, accelerator));
         if *constants != Constants::shipped(accelerator.generation) {
-            all.push("constants that were not fitted on published runs".into());
+            all.push("constants not fitted on published runs".into());
         }
         all.extend(self.of_sizes(model, run));
         all.extend(slow_links(model, run, accelerator, constants));
@@ -72,13 +72,13 @@ impl Domain {
     fn of_kind(&self, model: &Model, run: &TrainingRun) -> Vec<String> {
         let mut all = vec![];
         if !model.is_decoder() {
-            all.push("a model that is no decoder".to_string());
+            all.push("a model other than a decoder".to_string());
         }
         if model.has_experts() != self.experts {
             all.push(if self.experts { "a dense model" } else { "a mixture of experts" }.into());
         }
         if run.precision.bits() != self.bits {
-            all.push(format!("products in {}, not in {} bits", run.precision.id(), self.bits));
+            all.push(format!("matrix products in {}, not in {} bits", run.precision.id(), self.bits));
         }
         if run.settings.fsdp != self.fsdp {
             all.push(if self.fsdp { "no FSDP" } else { "FSDP" }.into());
@@ -131,7 +131,7 @@ impl Domain {
         // Torchtitan's devices have other memory.
         let own = Accelerator { memory_bandwidth: preset.memory_bandwidth, memory_bytes: preset.memory_bytes, ..own };
         if own != *preset {
-            all.push(format!("figures of {id} that are not its data sheet's"));
+            all.push(format!("figures of {id} that differ from its data sheet"));
         }
         all
     }
@@ -171,7 +171,7 @@ fn odd_width(model: &Model, run: &TrainingRun) -> Option<String> {
     });
     let mut widths = feed_forward.chain([model.hidden]);
     let odd = widths.find(|width| !width.is_multiple_of(BLOCK))?;
-    Some(format!("products of width {odd}, which is no multiple of {BLOCK}"))
+    Some(format!("matrix products of width {odd}, not a multiple of {BLOCK}"))
 }
 
 /// Kind of group with the slowest links compared with the hardware's own.

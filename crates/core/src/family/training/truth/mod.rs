@@ -252,14 +252,14 @@ impl Trust {
     pub fn summary(&self) -> String {
         match self {
             Trust::Measured(class) => format!(
-                "within {} on average, {} at worst, on {} published runs: {}",
+                "mean error {}, worst {}, on {} published runs: {}",
                 crate::units::percent(class.mean_error),
                 crate::units::percent(class.worst_error),
                 class.runs,
                 class.class
             ),
             Trust::Untested(differences) => {
-                format!("no published run is like this: {}", differences.join("; "))
+                format!("no published run is comparable: {}", differences.join("; "))
             }
         }
     }
@@ -280,23 +280,23 @@ pub fn implausible(
     }
     let cause = if accelerator.sustained_16() > 1.3 * accelerator.peak_16 {
         format!(
-            "{} W would sustain {} on its generation, more than its own peak of {}: the constants of {} do not fit it",
+            "{} W would sustain {} in its generation, more than its own peak of {}: the constants of {} do not fit it",
             accelerator.watts,
             rate(accelerator.sustained_16()),
             rate(accelerator.peak_16),
             accelerator.id
         )
     } else if *constants != Constants::shipped(accelerator.generation) {
-        "the constants were changed or calibrated to more than published runs attain".into()
+        "the constants were changed or calibrated beyond what published runs reach".into()
     } else if !accelerator.is_preset() {
         "the figures of the hardware are not its data sheet's".into()
     } else {
-        "the constants were fitted on runs unlike this one".into()
+        "the constants were fitted on different runs".into()
     };
     let [own, most] = [utilisation, PLAUSIBLE].map(crate::units::percent);
     Some(format!(
-        "implausible: products take {own} of the peak with recomputation, and no published run in 16 bits exceeds {most}; \
-         likely cause: {cause}"
+        "implausible: {own} of the peak, recomputation included; no published run in 16 bits exceeds {most}; likely \
+        cause: {cause}"
     ))
 }
 
@@ -309,21 +309,19 @@ pub fn weaknesses(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -
     let mut sentences = vec![];
     if model.has_experts() {
         sentences.push(
-            "mixtures of experts: equal runs differ by up to 58% between software releases, and predictions were 16 to 42% off"
+            "mixtures of experts: equal runs differ by up to 58% between software releases; the error was 16 to 42%"
                 .into(),
         );
     }
     if run.layout.pipeline == 2 && run.layout.micro_batch >= 4 {
-        sentences
-            .push("two stages with large microbatches ran up to twice as slow as predicted in one data set".into());
+        sentences.push("in one data set two stages with large microbatches took up to twice the predicted time".into());
     }
     let small = model.parameters() < 10_000_000_000;
     if accelerator.generation == Generation::Blackwell && run.layout.tensor >= 8 && small {
-        sentences.push("tensor degree 8 of small models on Blackwell was predicted 16% too fast".into());
+        sentences.push("tensor degree 8 of small models on Blackwell was 16% slower than predicted".into());
     }
     if accelerator.generation == Generation::Ampere && run.settings.attention != AttentionKernel::Unfused {
-        sentences
-            .push("a stack on A100 with fused attention was predicted 17% off, all layouts by about as much".into());
+        sentences.push("for a stack on A100 with fused attention the error was 17%, similar for all layouts".into());
     }
     sentences
 }

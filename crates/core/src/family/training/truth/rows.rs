@@ -245,7 +245,7 @@ fn paper(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTabl
         return Ok(Err("analytic in the paper, not measured"));
     }
     if source.starts_with("Llama 3 report") {
-        return Ok(Err("virtual stages and recomputation are not told"));
+        return Ok(Err("virtual stages and recomputation are not stated"));
     }
     if source.starts_with("torchtitan") {
         return torchtitan(row);
@@ -293,7 +293,7 @@ fn paper(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTabl
 /// elementwise kernels run again, which is not charged.
 fn torchtitan(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTableError> {
     if row.text("mbs") == "?" || row.text("vp") == "?" {
-        return Ok(Err("the micro-batch or the virtual stages are not told"));
+        return Ok(Err("the micro-batch or the virtual stages are not stated"));
     }
     let note = row.text("note");
     let settings = TrainingSettings {
@@ -335,7 +335,7 @@ fn zero_bubble(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, Tru
         "1F1B" => (false, None),
         "1F1B-I" => (true, None),
         "ZB-1p" => (false, Some(ZeroBubble::H1)),
-        "ZB-2p" => return Ok(Err("no schedule here keeps twice the activations of 1F1B")),
+        "ZB-2p" => return Ok(Err("no schedule of plantui keeps twice the activations of 1F1B")),
         _ => return Ok(Err("bubble rates computed in the paper, not measured")),
     };
     let model = row.model(50_304, "", "", false)?;
