@@ -1,8 +1,43 @@
-//! Planner of how a neural network is split over many devices.
+//! Plans how a neural network is split over many devices: pipeline stages, replicas, tensor parallelism,
+//! recomputation, and the device of each part.
 //!
-//! plantui loads a profiled workload, plans its split with published algorithms, checks and simulates every plan, and
-//! shows or exports it. The modules form one path; each uses only those above it. Crates hold the order: this package
-//! adds the screen and the command line to the library, which it re-exports.
+//! Start with the planner [`joint`](planner::joint): it finds the fastest simulated iteration of a model that is to be
+//! trained, with a lower bound.
+//!
+//! ```
+//! use std::{path::Path, sync::Arc};
+//! use plantui::{cluster::{GivenLimits, LimitKind}, family, planner, run::Run, simulate::Schedule, workload};
+//!
+//! // A model by its published name, a Hugging Face config.json, or a profile.
+//! let workload = Arc::new(workload::load(Path::new("llama-3.1-8b"))?);
+//! let given = GivenLimits::default().with(LimitKind::Devices, 16).with(LimitKind::Batch, 128);
+//! let limits = family::resolve(&workload, &given)?;
+//!
+//! let joint = planner::find("joint").ok_or("no such planner")?;
+//! let options = planner::Options::defaults(joint.options());
+//! let search = planner::Search::default();
+//! let mut run = Run::new(joint, planner::Problem { workload, limits, options }, &search)?;
+//!
+//! // The simulator plays one iteration, event by event.
+//! run.simulate(Schedule::OneForwardOneBackward, &search);
+//! let timeline = &run.simulation.as_ref().ok_or("not simulated")?.timeline;
+//!
+//! // The plan was checked independently of the planner, and its objective is the simulated time.
+//! let (plan, score) = run.outcome.plan.as_ref().zip(run.score.as_ref()).ok_or("no plan")?;
+//! assert!(score.is_valid());
+//! assert!((timeline.iteration_s - score.value).abs() <= 1e-9 * score.value);
+//! let layout = plan.configuration().ok_or("a layout")?;
+//! assert_eq!((plan.devices_used(), layout.layout.pipeline as usize), (16, plan.stages.len()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The same [`Run`](run::Run) leaves as JSON ([`export::plan_json`]), as a trace, or as the configuration of a training
+//! engine ([`export::engine`]). [`study`] compares planners, sweeps limits and explains plans. The published planners
+//! are [`piper`](planner::piper), [`placement`](planner::placement), [`dapple`](planner::dapple),
+//! [`pase`](planner::pase) and [`parmesan`](planner::parmesan).
+//!
+//! The modules form one path; each uses only those above it. Crates hold the order: this package adds the screen and
+//! the command line to the library, which it re-exports.
 //!
 //! | module | step |
 //! |---|---|
@@ -11,8 +46,8 @@
 //! | [`terms`] | terms of the field, with a picture each |
 //! | [`source`] | errors in files, with their place |
 //! | [`graph`] | DAGs, orders, closed sets |
-//! | [`cluster`] | limits, hardware presets |
-//! | [`workload`] | profiles, formats, lint |
+//! | [`cluster`] | limits, hardware presets, topologies |
+//! | [`workload`] | profiles, models, formats, lint |
 //! | [`plan`] | plans and their JSON |
 //! | [`simulate`] | schedules and the event simulator |
 //! | [`family`] | kinds of workloads: check, program, edits |
@@ -27,24 +62,6 @@
 //! | [`tui`] | screen |
 //! | [`config`] | user's configuration of the screen |
 //! | [`cli`] | one file per subcommand |
-//!
-//! Load, plan, check, simulate, write JSON:
-//!
-//! ```
-//! use std::sync::Arc;
-//! use plantui::{cluster::{GivenLimits, LimitKind}, export::plan_json, family, planner, run::Run, simulate::Schedule, workload};
-//!
-//! let workload = Arc::new(workload::builtin());
-//! let limits = family::resolve(&workload, &GivenLimits::default().with(LimitKind::Devices, 16))?;
-//! let piper = planner::find("piper").ok_or("no such planner")?;
-//! let options = planner::Options::defaults(piper.options());
-//! let search = planner::Search::default();
-//! let mut run = Run::new(piper, planner::Problem { workload, limits, options }, &search)?;
-//! run.simulate(Schedule::OneForwardOneBackward, &search);
-//! assert!(run.score.as_ref().is_some_and(|score| score.is_valid()), "every plan was checked independently");
-//! assert!(plan_json::to_json(&plan_json::of_run(&run)).contains("\"schema\": \"plantui.plan/1\""));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 #![forbid(unsafe_code)]
 

@@ -161,7 +161,7 @@ fn fits_is_one_threshold_in_estimate_and_plan() {
 fn an_infeasible_answer_names_devices_by_whole_machines_first() {
     let text = stdout(&["plan", "deepseek-v3"], 1);
     assert!(
-        text.contains("No layout fits 80 GiB on 64 devices") && text.contains("208 devices of 80 GiB would be enough"),
+        text.contains("No feasible layout on 64 devices of 80 GiB") && text.contains("Feasible with 208 x 80 GiB, or"),
         "{text}"
     );
     let document = json(&["plan", "deepseek-v3", "--json"], 1);

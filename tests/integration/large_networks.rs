@@ -169,7 +169,7 @@ fn the_memory_named_for_a_long_chain_suffices() {
     let outcome = planned("piper", &problem, None);
     assert_eq!(outcome.status, Status::Infeasible);
     let infeasible = outcome.infeasible.unwrap();
-    assert!(infeasible.explanation.contains("64 devices with 20 MB each"), "{}", infeasible.explanation);
+    assert!(infeasible.explanation.contains("64 devices of 20 MB"), "{}", infeasible.explanation);
     problem.limits.memory_bytes = infeasible.smallest_memory_bytes;
     assert!(planned("piper", &problem, Some(Duration::from_secs(60))).plan.is_some());
 }

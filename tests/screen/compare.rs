@@ -255,7 +255,7 @@ fn a_visit_leaves_the_search_alone() {
     assert!(!screen.search().expect("the search goes on").cancelled());
     assert_eq!(screen.release(), 0, "nothing took its place");
     screen.keys("2");
-    assert!(screen.text().contains("No plan fits on 2 devices"), "{}", screen.text());
+    assert!(screen.text().contains("No feasible plan on 2 devices"), "{}", screen.text());
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn values_without_a_plan_are_crosses_with_the_reason() {
         press(&mut screen, KeyCode::Left);
     }
     let text = screen.text();
-    assert!(text.contains("4 devices: no plan. No plan fits on 4 devices"), "{text}");
+    assert!(text.contains("4 devices: no plan. No feasible plan on 4 devices"), "{text}");
 }
 
 #[test]

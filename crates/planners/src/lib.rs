@@ -48,6 +48,23 @@ pub use proof::{Proof, WEAK_GAP};
 pub const STACK_BYTES: usize = 64 << 20;
 
 /// Input of a planner: workload, limits and options.
+///
+/// ```
+/// use std::sync::Arc;
+/// use plantui_core::{cluster::{GivenLimits, LimitKind}, family, workload};
+/// use plantui_planners::{self as planner, OptionValue, Options, Problem, Search, Status};
+///
+/// let workload = Arc::new(workload::builtin());
+/// let limits = family::resolve(&workload, &GivenLimits::default().with(LimitKind::Devices, 4))?;
+/// let piper = planner::find("piper").ok_or("no such planner")?;
+/// let mut options = Options::defaults(piper.options());
+/// options.set("recompute", OptionValue::Choice("never"));
+/// let outcome = piper.plan(&Problem { workload, limits, options }, &Search::default());
+/// assert_eq!(outcome.status, Status::Infeasible);
+/// let explanation = outcome.infeasible.ok_or("a plan")?.explanation;
+/// assert!(explanation.contains("Feasible with 4 x 9.05 GiB, or with 5 x 8 GiB"), "{explanation}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Problem {
     /// Workload to plan.

@@ -1,8 +1,9 @@
 //! Result of a planner's run.
 
 use plantui_core::{
-    cluster::LimitKind,
+    cluster::{LimitKind, Limits},
     plan::{Plan, configuration::ConfigurationPart, document::MappingPart},
+    units,
 };
 
 /// Status of a finished run.
@@ -17,6 +18,20 @@ pub enum Status {
     Infeasible,
     /// Stopped by the user or the deadline.
     Cancelled,
+}
+
+/// Sentence on the least memory with these devices, and the fewest devices with this memory, with which a plan exists:
+/// ` Feasible with 8 x 4.59 GiB, or with 144 x 1 GiB.`; empty if neither is known.
+pub(crate) fn feasible_with(limits: &Limits, memory_bytes: Option<f64>, devices: Option<u32>) -> String {
+    let memory = memory_bytes.map(|bytes| (limits.devices, units::bytes_enough(bytes, limits.memory_limit())));
+    let devices = devices.map(|devices| (devices, units::bytes_exact(limits.memory_limit())));
+    feasible(memory.into_iter().chain(devices))
+}
+
+/// The same for numbers of devices and their memory, in the order of the sentence.
+pub(crate) fn feasible(enough: impl Iterator<Item = (u32, String)>) -> String {
+    let ways: Vec<String> = enough.map(|(devices, each)| format!("with {devices} x {each}")).collect();
+    if ways.is_empty() { String::new() } else { format!(" Feasible {}.", ways.join(", or ")) }
 }
 
 /// Limits that no plan satisfies, and values that would suffice.

@@ -100,6 +100,21 @@ impl From<&str> for CannotPlan {
 }
 
 /// A planning algorithm: a declaration and the function [`plan`](Planner::plan). The other methods read the declaration.
+///
+/// ```
+/// use std::sync::Arc;
+/// use plantui_core::{cluster::GivenLimits, family, workload};
+/// use plantui_planners::{self as planner, Options, Problem, Search};
+///
+/// let workload = Arc::new(workload::builtin());
+/// let limits = family::resolve(&workload, &GivenLimits::default())?;
+/// for planner in planner::all().iter().filter(|planner| planner.can_plan(&workload).is_ok()).take(2) {
+///     let options = Options::defaults(planner.options());
+///     let outcome = planner.plan(&Problem { workload: workload.clone(), limits: limits.clone(), options }, &Search::default());
+///     assert!(outcome.plan.is_some(), "{}: {}", planner.info().name, outcome.summary());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Planner: Sync + Send {
     /// Declaration of the planner.
     fn declaration(&self) -> &'static Declaration;

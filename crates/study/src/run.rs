@@ -20,6 +20,21 @@ use plantui_planners::{
 mod onto;
 
 /// Result of a planner, with all data of reports and documents.
+///
+/// ```
+/// use std::sync::Arc;
+/// use plantui_core::{cluster::GivenLimits, family, workload};
+/// use plantui_planners::{self as planner, Options, Problem, Search};
+/// use plantui_study::run::Run;
+///
+/// let workload = Arc::new(workload::builtin());
+/// let limits = family::resolve(&workload, &GivenLimits::default())?;
+/// let joint = planner::find("joint").ok_or("no such planner")?;
+/// let options = Options::defaults(joint.options());
+/// let run = Run::new(joint, Problem { workload, limits, options }, &Search::default())?;
+/// assert!(run.score.is_some_and(|score| score.is_valid()), "every plan is checked");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Run {
     /// Planner that ran.
     pub planner: &'static dyn Planner,
@@ -36,6 +51,26 @@ pub struct Run {
 }
 
 /// Simulated iteration of a plan.
+///
+/// ```
+/// use std::sync::Arc;
+/// use plantui_core::{cluster::GivenLimits, family, simulate::Schedule, workload};
+/// use plantui_planners::{self as planner, Options, Problem, Search};
+/// use plantui_study::{losses::Losses, run::{Run, Simulation}};
+///
+/// let workload = Arc::new(workload::builtin());
+/// let limits = family::resolve(&workload, &GivenLimits::default())?;
+/// let piper = planner::find("piper").ok_or("no such planner")?;
+/// let options = Options::defaults(piper.options());
+/// let search = Search::default();
+/// let run = Run::new(piper, Problem { workload: workload.clone(), limits: limits.clone(), options }, &search)?;
+/// let plan = run.outcome.plan.ok_or("no plan")?;
+/// let simulation = Simulation::within(&workload, &limits, &plan, Schedule::GPipe, &search)?;
+/// let idle = simulation.timeline.idle;
+/// let causes = Losses::of_simulation(&simulation).ok_or("too long")?.causes_of_idle(idle);
+/// assert!((causes.iter().map(|(_, share)| share).sum::<f64>() - idle).abs() < 0.01);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Simulation {
     /// Schedule: the requested one, else the plan's own, unless the plan fixes it.
     pub schedule: Schedule,

@@ -86,6 +86,22 @@ pub enum Basis {
 }
 
 /// Pipeline: stages in the order of the data flow.
+///
+/// ```
+/// use plantui_core::{plan::{Plan, Stage}, workload::{Choice, NodeIndex}};
+///
+/// let stage = |first: usize, last: usize| Stage {
+///     nodes: (first..last).map(NodeIndex::new).collect(),
+///     choices: vec![Choice::Keep; last - first],
+///     data_parallel: 4,
+///     tensor_parallel: 2,
+///     devices: vec![],
+/// };
+/// let plan = Plan { stages: vec![stage(0, 20), stage(20, 37)], ..Plan::default() }.with_consecutive_devices();
+/// assert_eq!(plan.devices_used(), 16);
+/// assert_eq!(plan.stage_of(NodeIndex::new(36)), Some(1));
+/// assert!(plan.has_even_replicas());
+/// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     /// Stages, from the one with the network's sources to the one with its sinks.
@@ -101,7 +117,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// True if all stages have equally many replicas. All warm-up rules then agree.
+    /// True if all stages have the same number of replicas. All warm-up rules then agree.
     pub fn has_even_replicas(&self) -> bool {
         self.stages.windows(2).all(|pair| pair[0].data_parallel == pair[1].data_parallel)
     }

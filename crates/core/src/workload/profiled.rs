@@ -40,7 +40,21 @@ pub struct Provenance {
     pub assumptions: Vec<String>,
 }
 
-/// A validated workload.
+/// A validated workload: the nodes of a network, its edges, and their costs.
+///
+/// ```
+/// use plantui_core::{family, workload};
+///
+/// let bert = workload::builtin();
+/// assert_eq!((bert.nodes.len(), bert.dag.edges().len()), (37, 67));
+/// assert_eq!(family::of(&bert).size(&bert), ["37 layers", "67 edges"]);
+///
+/// let text = r#"{"maxFPGAs": 2, "maxCPUs": 0, "maxSizePerFPGA": 8, "edges": [],
+///     "nodes": [{"id": 0, "supportedOnFpga": 1, "cpuLatency": 1, "fpgaLatency": 1, "size": 4, "isBackwardNode": 0}]}"#;
+/// let placement = workload::load_bytes(text.as_bytes(), "example.json", "example")?;
+/// assert_eq!(placement.nodes.len(), 1);
+/// # Ok::<(), plantui_core::source::LoadError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     /// Short name: the file's stem.

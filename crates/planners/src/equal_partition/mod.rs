@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use super::{
     Declaration, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Search, Status, Tunable,
 };
-use crate::{Bearing, CannotPlan, Proves, pipeline_options};
+use crate::{Bearing, CannotPlan, Proves, outcome::feasible_with, pipeline_options};
 use estimate::{Estimate, Line};
 use plantui_core::{
     cluster::{LimitKind, Limits},
@@ -426,16 +426,13 @@ impl Trial<'_> {
     fn infeasible(&self) -> Infeasible {
         let limits = self.limits;
         let mut explanation = format!(
-            "No equal partition fits on {} {} with {} each.",
-            limits.devices,
-            if limits.devices == 1 { "device" } else { "devices" },
-            units::bytes_exact(limits.memory_limit())
+            "No feasible equal partition on {} of {}.{}",
+            units::counted(limits.devices as usize, "device"),
+            units::bytes_exact(limits.memory_limit()),
+            feasible_with(limits, self.least_memory, None)
         );
-        match self.least_memory {
-            Some(bytes) => {
-                explanation += &format!(" {} each would be enough.", units::bytes_enough(bytes, limits.memory_limit()));
-            }
-            None => explanation += " No tensor degree and mode is common to all nodes.",
+        if self.least_memory.is_none() {
+            explanation += " No tensor degree and mode is common to all nodes.";
         }
         let kinds = if self.least_memory.is_some() { vec![LimitKind::Memory, LimitKind::Devices] } else { vec![] };
         Infeasible { limits: kinds, smallest_memory_bytes: self.least_memory, fewest_devices: None, explanation }

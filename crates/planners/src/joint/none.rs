@@ -8,6 +8,7 @@ use super::{
 use crate::{
     Infeasible, Problem,
     engine_layers::{self, Rule},
+    outcome::feasible_with,
     pipeline_options::Recompute,
 };
 use plantui_core::{
@@ -209,33 +210,23 @@ impl ProfileSearch<'_> {
         let SufficientLimits { memory, devices, rule } = enough;
         let each = units::bytes_exact(self.limits.memory_limit());
         let have = units::counted(self.limits.devices as usize, "device");
-        let mut explanation = match rule.filter(|_| memory.is_none()) {
-            Some(rule) => format!("No feasible plan on {have}: {rule}."),
-            None => format!("No feasible plan on {have} of {each}; searched: linear pipelines with uniform TP and DP."),
+        let (feasible, limits) = suggestions(self.limits, memory, devices);
+        let explanation = match rule.filter(|_| memory.is_none()) {
+            Some(rule) => format!("No feasible plan on {have}: {rule}.{feasible}"),
+            None => format!(
+                "No feasible plan on {have} of {each}.{feasible} Searched: linear pipelines with uniform TP and DP."
+            ),
         };
-        let (sentences, limits) = suggestions(self.limits, memory, devices);
-        explanation += &sentences;
         let (smallest_memory_bytes, fewest_devices) = (memory, devices);
         let infeasible = Infeasible { limits, smallest_memory_bytes, fewest_devices, explanation };
         Outcome { infeasible: Some(infeasible), ..Outcome::new(Status::Infeasible) }
     }
 }
 
-/// Sentences on memory and devices that would be enough, and the limits they concern.
+/// Sentence on the memory and the devices with which a plan exists, and the limits that it names.
 fn suggestions(limits: &Limits, memory: Option<f64>, devices: Option<u32>) -> (String, Vec<LimitKind>) {
-    let (mut sentences, mut kinds) = (String::new(), vec![]);
-    if let Some(bytes) = memory {
-        kinds.push(LimitKind::Memory);
-        let have = units::counted(limits.devices as usize, "device");
-        let enough = units::bytes_enough(bytes, limits.memory_limit());
-        sentences += &format!(" With {have}, {enough} each would be enough.");
-    }
-    if let Some(devices) = devices {
-        kinds.push(LimitKind::Devices);
-        let each = units::bytes_exact(limits.memory_limit());
-        sentences += &format!(" With {each} each, {devices} devices would be enough.");
-    }
-    (sentences, kinds)
+    let kinds = memory.map(|_| LimitKind::Memory).into_iter().chain(devices.map(|_| LimitKind::Devices)).collect();
+    (feasible_with(limits, memory, devices), kinds)
 }
 
 /// Replaces suggested limits under which a search finds no plan. Outside 1F1B the memory of a stage depends on the
@@ -253,7 +244,6 @@ pub(super) fn confirmed(
     let with_memory = |bytes: f64| under(Limits { memory_bytes: Some(bytes), ..problem.limits.clone() });
     let with_devices = |devices: u32| under(Limits { devices, ..problem.limits.clone() });
     let known = (*memory, *devices);
-    let base = explanation.strip_suffix(&suggestions(&problem.limits, known.0, known.1).0).unwrap_or(explanation);
     let memory = memory.and_then(|lower| match with_memory(lower) {
         Some(_) => Some(lower),
         None => least_memory(problem, lower, search, &with_memory),
@@ -262,8 +252,9 @@ pub(super) fn confirmed(
     if (memory, devices) == known {
         return outcome;
     }
-    let (sentences, limits) = suggestions(&problem.limits, memory, devices);
-    let explanation = format!("{base}{sentences}");
+    let (before, _) = suggestions(&problem.limits, known.0, known.1);
+    let (after, limits) = suggestions(&problem.limits, memory, devices);
+    let explanation = explanation.replacen(&before, &after, 1);
     let infeasible = Infeasible { limits, smallest_memory_bytes: memory, fewest_devices: devices, explanation };
     Outcome { infeasible: Some(infeasible), ..outcome }
 }

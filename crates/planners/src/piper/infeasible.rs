@@ -11,7 +11,7 @@ use super::{
     settings::{Knapsack, PiperSettings},
     suffixes,
 };
-use crate::{Infeasible, pipeline_options::Recompute};
+use crate::{Infeasible, outcome::feasible_with, pipeline_options::Recompute};
 use plantui_core::{
     cluster::{LimitKind, Limits},
     search::Search,
@@ -77,16 +77,13 @@ fn sentence(limits: &Limits, settings: &PiperSettings, found: &Infeasible, node:
     let devices = limits.devices;
     let plural = if devices == 1 { "device" } else { "devices" };
     let replicas = match settings.replica_limit() {
-        Some(most) => format!(", of at most {most} {},", if most == 1 { "replica" } else { "replicas" }),
+        Some(most) => format!(" with at most {most} {}", if most == 1 { "replica" } else { "replicas" }),
         None => String::new(),
     };
-    let mut text = format!("No plan{replicas} fits on {devices} {plural} with {memory} each.");
-    if let Some(bytes) = found.smallest_memory_bytes {
-        let enough = units::bytes_enough(bytes, limits.memory_limit());
-        text += &format!(" With {devices} {plural}, {enough} each would be enough.");
-    }
+    let mut text = format!("No feasible plan{replicas} on {devices} {plural} of {memory}.");
+    text += &feasible_with(limits, found.smallest_memory_bytes, found.fewest_devices);
     match found.fewest_devices {
-        Some(fewest) => text += &format!(" With {memory} each, {fewest} devices would be enough."),
+        Some(_) => {}
         None if node_bytes > limits.memory() => {
             text += &format!(
                 " With {memory} each, no number of devices is enough: {node} alone needs {}.",

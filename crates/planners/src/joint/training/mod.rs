@@ -17,7 +17,7 @@ mod zero_bubble;
 
 use candidate::{Bench, LayoutCandidate, bound_of_any_split};
 
-use crate::{Alternative, Infeasible, Outcome, Status, pipeline_options};
+use crate::{Alternative, Infeasible, Outcome, Status, outcome::feasible, pipeline_options};
 use plantui_core::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     family::training::{
@@ -35,10 +35,10 @@ use super::{engine_of, settings::JointSettings};
 /// the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
 /// has virtual stages, and nothing else.
 pub(super) fn ignored(profile: &TrainingProfile) -> &'static [&'static str] {
-    const UNHEARD: [&str; 6] = ["schedule", "space", "virtual_stages", "engine", "gap", "tensor_degree"];
+    const IGNORED: [&str; 6] = ["schedule", "space", "virtual_stages", "engine", "gap", "tensor_degree"];
     match profile.stack {
-        Stack::Torchtitan | Stack::Plain => &UNHEARD[1..],
-        Stack::Megatron2025 | Stack::Nemo24 => &UNHEARD,
+        Stack::Torchtitan | Stack::Plain => &IGNORED[1..],
+        Stack::Megatron2025 | Stack::Nemo24 => &IGNORED,
     }
 }
 
@@ -444,12 +444,9 @@ impl LayoutSearch<'_> {
         let bytes = (needed / (1.0 - self.settings.headroom)).ceil();
         let each = units::bytes_exact(limits.memory_limit());
         let more = self.enough_machines(limits, schedules);
-        let mut explanation = format!("No layout fits {each} on {devices}, the reserve included.");
-        if let Some(more) = more {
-            explanation += &format!(" {more} devices of {each} would be enough.");
-        }
-        explanation +=
-            &format!(" {} of memory on {devices} would be enough.", units::bytes_enough(bytes, limits.memory_limit()));
+        let memory = (limits.devices, units::bytes_enough(bytes, limits.memory_limit()));
+        let enough = feasible(more.map(|more| (more, each.clone())).into_iter().chain([memory]));
+        let explanation = format!("No feasible layout on {devices} of {each}, the reserve included.{enough}");
         let infeasible = Infeasible {
             limits: more.map(|_| LimitKind::Devices).into_iter().chain([LimitKind::Memory]).collect(),
             smallest_memory_bytes: Some(bytes),
