@@ -82,7 +82,7 @@ fn slot_plan(case: &RandomPlacement, subgraphs: usize, slots: &[u32]) -> Plan {
 #[test]
 fn the_search_finds_what_trying_everything_finds() {
     let (mut accelerated, mut limited, mut refused) = (0, 0, 0);
-    for seed in 0..510u64 {
+    for seed in 0..201u64 {
         let mut case = RandomPlacement::new(seed);
         // Every third asks for two subgraphs on each of two accelerators.
         let subgraphs = if seed % 3 == 0 { 2 } else { 1 };
@@ -126,7 +126,7 @@ fn the_search_finds_what_trying_everything_finds() {
         accelerated += usize::from(plan.stages.iter().any(|stage| stage.choices[0] == Choice::Accelerator));
         limited += usize::from(best > roomy);
     }
-    assert!(accelerated > 250 && limited > 40 && refused > 1000, "{accelerated}, {limited}, {refused} test little");
+    assert!(accelerated > 120 && limited > 40 && refused > 1000, "{accelerated}, {limited}, {refused} test little");
 }
 
 #[test]

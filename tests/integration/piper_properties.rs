@@ -314,7 +314,7 @@ fn a_large_network_has_a_plan_and_a_bound_before_the_search_begins() {
         ..Limits::NEUTRAL
     };
     let flavour = Flavour { whole: false, uniform: true, all_recompute: true, most_modes: 2 };
-    let long = workload(&mut Random(9), 20_000, chain(20_000), flavour);
+    let long = workload(&mut Random(9), 8_000, chain(8_000), flavour);
     let asked: [(&dyn Planner, &[&str]); 5] = [
         (&Piper, &[]),
         (&Piper, &["stages=5"]),

@@ -255,7 +255,7 @@ fn model(case: &Case) -> (Partition, IpModel) {
 #[test]
 fn what_the_slack_holds_together_is_together_in_every_assignment_that_keeps_the_threshold() {
     let (mut merged, mut refuted) = (0, 0);
-    for seed in 0..1500 {
+    for seed in 0..500 {
         let case = case(seed);
         let (partition, model) = model(&case);
         let Some(optimum) = case.optimum(Contiguity::Free, Objective::MaxLoad) else { continue };
@@ -279,13 +279,13 @@ fn what_the_slack_holds_together_is_together_in_every_assignment_that_keeps_the_
             }
         }
     }
-    assert!(merged > 300 && refuted > 100, "{merged} {refuted}");
+    assert!(merged > 80 && refuted > 100, "{merged} {refuted}");
 }
 
 #[test]
 fn bounds_without_an_incumbent_never_exceed_the_optimum_and_often_meet_it() {
     let mut met = 0;
-    for seed in 0..1500 {
+    for seed in 0..500 {
         let case = case(seed);
         let (_, model) = model(&case);
         let mut bounds = IpBounds::new(&model, &Search::default());
@@ -295,7 +295,7 @@ fn bounds_without_an_incumbent_never_exceed_the_optimum_and_often_meet_it() {
         (0..12).for_each(|_| bounds.tighten(optimum, &Search::default()));
         assert!(bounds.proven <= optimum, "seed {seed}: {bounds:?} {optimum}");
     }
-    assert!(met > 300, "{met}");
+    assert!(met > 100, "{met}");
 }
 
 #[test]

@@ -117,9 +117,9 @@ fn spread(case: &mut RandomPlacement, seed: u64) {
 #[test]
 fn the_search_finds_the_optimum_of_small_graphs() {
     let (mut accelerated, mut limited) = (0, 0);
-    for seed in 0..800u64 {
+    for seed in 0..300u64 {
         let mut case = RandomPlacement::new(seed);
-        if seed >= 600 {
+        if seed >= 220 {
             spread(&mut case, seed);
         }
         // Every third asks for two subgraphs on each of two accelerators.
@@ -177,7 +177,7 @@ fn the_search_finds_the_optimum_of_small_graphs() {
         accelerated += usize::from(found.split.iter().any(|nodes| !nodes.is_empty()));
         limited += usize::from(best > roomy);
     }
-    assert!(accelerated > 300 && limited > 50, "{accelerated} accelerated, {limited} limited by memory");
+    assert!(accelerated > 150 && limited > 50, "{accelerated} accelerated, {limited} limited by memory");
 }
 
 #[test]

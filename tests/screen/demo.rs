@@ -27,7 +27,7 @@ fn play(screen: &mut Offscreen, seconds: u32) -> String {
 
 #[test]
 fn it_plays_to_its_end_without_a_key() {
-    for (width, height) in [(80, 24), (120, 36), (200, 60), (60, 16), (20, 5), (1, 1)] {
+    for (width, height) in [(80, 24), (120, 36), (1, 1)] {
         let mut screen = tour(width, height);
         let first = screen.text();
         assert!(height < 16 || first.contains("tour, 1 of "), "{first}");

@@ -73,8 +73,8 @@ fn the_course_of_a_search_goes_with_its_end_and_comes_back_by_a_key() {
     find(&mut screen, Some(0.060), None);
     screen.keys("b");
     assert!(screen.text().contains("over time"));
-    screen.keys("6");
-    assert!(!screen.text().contains("over time"), "it is of the plan, not of a sweep");
+    screen.keys("7");
+    assert!(!screen.text().contains("over time"), "it belongs to the plan, not to the workload");
     screen.keys("2");
     // The first Esc closes it, the second stops the search.
     press(&mut screen, KeyCode::Esc);

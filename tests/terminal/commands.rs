@@ -48,7 +48,7 @@ fn a_command_that_is_not_told_of_it_writes_its_plan_all_the_same() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let plan = folder.path().join("plan.json");
         let output = plan.to_str().expect("it is UTF-8");
-        command.args(["plan", "--deadline", "3s", "--output", output]);
+        command.args(["plan", "--deadline", "1s", "--output", output]);
         command.args(LONG);
         let status = closed(command, "Joint [").wait();
         // 2 where the report found no terminal, 0 where it came before that was closed.

@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn a_reduction_leaves_the_edges_without_another_path() {
         let mut random = SplitMix::new(14);
-        for round in 0..60 {
+        for round in 0..30 {
             let fine = graph(&mut random, 2 + 5 * round, 1 + round as u64 % 8);
             let mut clusters = Contraction::of_runs(&fine, &[]);
             clusters.reduce(&Search::default());
