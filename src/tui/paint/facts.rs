@@ -1,6 +1,7 @@
 //! Figures of a stage: parts of its time and memory, degrees, distance from the slowest.
 
 use crate::{
+    family,
     plan::{Plan, Score, StageScore},
     tui::{
         paint::shades::{Activity, Memory},
@@ -80,7 +81,8 @@ impl Facts {
         facts.memory = simulated.map(|simulated| memory(simulated, index)).unwrap_or_default();
         let peak = simulated.and_then(|simulated| simulated.timeline.peak_memory_bytes.get(index).copied());
         facts.peak_bytes = (!names.is_cpu(index)).then(|| peak.unwrap_or(scored.memory_bytes));
-        facts.rows.push((names.nodes, stage.nodes.len().to_string()));
+        let layers = family::of(&shown.workload).layers(&stage.nodes);
+        facts.rows.push((names.nodes, layers.to_string()));
         if names.degrees && shown.operators.is_none() {
             let overlaps = simulated.is_some_and(|simulated| simulated.setup.settings.overlap && plan.stages.len() > 1);
             facts.per = match (replicas > 1.0, overlaps) {
@@ -96,7 +98,7 @@ impl Facts {
         }
         let recomputed = stage.recomputed();
         if plan.stages.iter().any(|stage| stage.recomputed() > 0) {
-            facts.rows.push(("recomputing", format!("{recomputed} of {}", stage.nodes.len())));
+            facts.rows.push(("recomputing", format!("{recomputed} of {layers}")));
         }
         match scored.sample {
             Some(times) => {

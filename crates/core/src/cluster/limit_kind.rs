@@ -61,7 +61,7 @@ const TABLE: &[LimitProperties] = &[
         kind: LimitKind::Devices,
         label: "devices",
         singular: "device",
-        help: "devices available; not all need be used",
+        help: "devices available; a plan may use fewer",
         flag: "--devices",
         field: "devices",
         example: "64",

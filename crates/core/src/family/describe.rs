@@ -166,6 +166,11 @@ pub trait Describe {
         vec![units::counted(workload.nodes.len(), noun), units::counted(workload.dag.edges().len(), "edge")]
     }
 
+    /// Number of nodes that count as layers: all, unless the family has an embedding and a head beside its layers.
+    fn layers(&self, nodes: &[NodeIndex]) -> usize {
+        nodes.len()
+    }
+
     /// Value that bars compare: seconds of a node (on an accelerator, if one can run it). For operators, whose profile
     /// has no times, the number of operations.
     fn weight(&self, node: NodeIndex) -> f64;

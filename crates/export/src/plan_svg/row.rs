@@ -87,7 +87,8 @@ fn of_stage(
     let degrees = degrees(workload, stage, on_cpu) + &machines(limits, stage);
     row.what = vec![format!("stage {}", at + 1), degrees, devices(stage)];
     let recomputed = stage.recomputed();
-    let count = units::counted(stage.nodes.len(), family::of(workload).nouns().trim_end_matches('s'));
+    let family = family::of(workload);
+    let count = units::counted(family.layers(&stage.nodes), family.nouns().trim_end_matches('s'));
     let count = if recomputed > 0 { format!("{count}, {recomputed} recompute") } else { count };
     row.holds = vec![names(workload, &stage.nodes), count];
     match scored.sample {

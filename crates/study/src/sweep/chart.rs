@@ -200,7 +200,7 @@ impl Chart {
     }
 
     /// Noun along the chart in the singular, and its plural behind a number if values are shown without a unit.
-    pub(super) fn x_noun(&self) -> (&'static str, String) {
+    pub fn x_noun(&self) -> (&'static str, String) {
         match self.along {
             ChartAxis::Limit(kind @ (LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches)) => {
                 (kind.singular(), format!(" {}", kind.label()))

@@ -1,6 +1,6 @@
 //! Cells of a stage in Compare, both below the table and side by side.
 
-use crate::{tui::shown::ShownRun, units};
+use crate::{family, tui::shown::ShownRun, units};
 
 /// Cells of a stage, as text.
 pub(super) struct StageCells {
@@ -21,7 +21,7 @@ impl StageCells {
         Some(StageCells {
             name: shown.names.short(stage).to_string(),
             degrees: format!("{} × {}", part.data_parallel, part.tensor_parallel),
-            nodes: part.nodes.len().to_string(),
+            nodes: family::of(&shown.workload).layers(&part.nodes).to_string(),
             time: scored.map_or("-".into(), |scored| units::seconds(scored.load_s)),
             memory: scored
                 .map_or("-".into(), |scored| units::bytes_beside(scored.memory_bytes, shown.limits.memory_limit())),

@@ -181,13 +181,14 @@ impl Tree<'_> {
         } else {
             Span::styled("● ", Style::new().fg(self.shades.color(self.shades.stage(index, self.stages))))
         };
+        let layers = family::of(&self.shown.workload).layers(&stage.nodes);
         let mut spans = vec![
             sign,
             Span::styled(fit(label, label_width), theme.bold(Role::Text)),
             Span::styled(fit(&machines, between), theme.fg(Role::Muted)),
             Span::styled(fit_right(&mark, marked), theme.fg(Role::Muted)),
             Span::raw(fit_right(if columns.degrees > 0 { &degrees } else { "" }, columns.degrees)),
-            Span::raw(fit_right(&stage.nodes.len().to_string(), columns.nodes)),
+            Span::raw(fit_right(&layers.to_string(), columns.nodes)),
             Span::raw("  "),
         ];
         spans.extend(bar::stacked(&bar_parts(&self.parts, scored, self.slowest, theme), columns.bar));

@@ -108,7 +108,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -
         curves::draw_knee(frame, parts.plot, model, swept);
     }
     if let Some(efficiency) = parts.efficiency {
-        let told = format!("scaling efficiency, per {}", swept.chart.x_title());
+        let told = format!("scaling efficiency, per {}", swept.chart.x_noun().0);
         frame.render_widget(Span::styled(told, model.appearance.theme.fg(Role::Muted)), rows(efficiency, 0, 1));
         curves::draw_efficiency(frame, rows(efficiency, 1, efficiency.height - 1), model, swept);
     }

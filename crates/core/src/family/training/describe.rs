@@ -81,6 +81,10 @@ impl Describe for TrainingProfile {
         vec![format!("{} + embedding, head", units::counted(self.model.layers.len(), "layer"))]
     }
 
+    fn layers(&self, nodes: &[NodeIndex]) -> usize {
+        nodes.iter().filter(|&&node| self.layer_of(node).is_some()).count()
+    }
+
     fn weight(&self, node: NodeIndex) -> f64 {
         let node = alone(self, node);
         node.forward_s + node.backward_s
