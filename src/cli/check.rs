@@ -55,16 +55,22 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     limits: LimitArgs,
     /// Objective of a device placement [default: that of the file, else max-load]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Check")]
     objective: Option<PlacementObjective>,
     /// Rejects plans with warnings
-    #[arg(long)]
+    #[arg(long, help_heading = "Check")]
     strict: bool,
     /// Stops the simulation, with a warning, after this time, such as 60s or 2min
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = arguments::deadline)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        value_parser = arguments::deadline,
+        help_heading = "Check"
+    )]
     deadline: Option<Duration>,
     /// Prints one JSON document (schema plantui.check/1) in place of the table
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
 }
 

@@ -102,6 +102,9 @@ fn option(spec: &OptionSpec) -> OptionEntry {
         OptionKind::Choice { choices, .. } => {
             ("choice", choices.iter().map(|&(value, help)| ValueEntry { value: value.into(), help }).collect())
         }
+        OptionKind::Number { whole, zero: Some(word), .. } => {
+            (if whole { "integer" } else { "number" }, vec![ValueEntry { value: word.into(), help: "" }])
+        }
         OptionKind::Number { whole: true, .. } => ("integer", vec![]),
         OptionKind::Number { .. } | OptionKind::Quantity { .. } => ("number", vec![]),
         OptionKind::File { .. } => ("file", vec![]),
@@ -112,7 +115,8 @@ fn option(spec: &OptionSpec) -> OptionEntry {
         _ => (None, None),
     };
     let default = spec.default_value().json();
-    let takes = spec.values().join(if values.is_empty() { ", " } else { "|" });
+    let listed = matches!(spec.kind, OptionKind::Flag { .. } | OptionKind::Choice { .. });
+    let takes = spec.values().join(if listed { "|" } else { ", " });
     let unit = match spec.kind {
         OptionKind::Quantity { unit, .. } => Some(unit.name()),
         _ => None,

@@ -55,13 +55,16 @@ fn unknown(word: &str) -> Failure {
     let wanted = word.to_ascii_lowercase();
     let short = wanted.rsplit('/').next().unwrap_or_default();
     let stem: String = short.chars().take_while(char::is_ascii_alphabetic).collect();
+    let known = published::names();
     let mut near: Vec<&str> =
-        published::names().into_iter().filter(|name| !stem.is_empty() && name.starts_with(stem.as_str())).collect();
+        known.iter().copied().filter(|name| !stem.is_empty() && name.starts_with(stem.as_str())).collect();
     near.truncate(MOST_NEAR);
-    let hint = if near.is_empty() {
-        format!("give a config.json, or one of {} published names such as llama-3.1-8b", published::names().len())
-    } else {
-        format!("give a config.json, or a name such as {}", near.join(", "))
+    let hint = match crate::text::nearest(short, known.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if near.is_empty() => {
+            format!("give a config.json, or one of {} published names such as llama-3.1-8b", known.len())
+        }
+        None => format!("give a config.json, or a name such as {}", near.join(", ")),
     };
     Failure::refused(format!("there is no model and no file `{}`", crate::text::printable(word)), hint)
 }

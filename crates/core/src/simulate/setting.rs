@@ -107,10 +107,10 @@ impl SimulatorSetting {
                 1F1B"
             }
             SimulatorSetting::WeightGradientShare => {
-                "weight gradients as a share of the backward pass, %; zero-bubble schedules defer them"
+                "weight gradients as a share of the backward pass; zero-bubble schedules defer them"
             }
             SimulatorSetting::ForwardShare => {
-                "forward share of a node's time, %, where the profile has one time for both passes"
+                "forward share of a node's time, where the profile has one time for both passes"
             }
             SimulatorSetting::Buckets => {
                 "buckets of the gradient all-reduce; with more than one they overlap the \
