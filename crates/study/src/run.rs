@@ -14,7 +14,7 @@ use plantui_core::{
     workload::Workload,
 };
 use plantui_planners::{
-    self as planner, Fault, ManyRuns, Others, Outcome, Planner, PlannerInfo, Problem, Status, guarded,
+    self as planner, Fault, ManyRuns, Others, Outcome, Planner, PlannerInfo, Problem, Status, Uses, guarded,
 };
 
 mod onto;
@@ -202,13 +202,16 @@ pub fn plan(planner: &dyn Planner, problem: &Problem, search: &Search) -> Result
     if let Some(why) = onto::too_many_devices(problem) {
         return Ok((Outcome::refused(why), None));
     }
-    let mut outcome = guarded(planner, || {
+    let mut outcome = guarded(planner, || match planner.declaration().uses {
+        Uses::None => planner.plan(problem, search),
         // Planners do not call one another: their plans are made here and handed in.
-        let independent = plantui_planners::independent();
-        let plan = |planner: &'static dyn Planner, problem: &Problem, search: &Search| {
-            guarded(planner, || planner.plan(problem, search))
-        };
-        planner.plan_from(problem, &Others::new(&independent, &plan), search)
+        Uses::Optional | Uses::Only => {
+            let independent = planner::independent();
+            let plan = |other: &'static dyn Planner, problem: &Problem, search: &Search| {
+                guarded(other, || other.plan(problem, search))
+            };
+            planner.plan_from(problem, &Others::new(&independent, &plan), search)
+        }
     })?;
     // A planner that was stopped early may not have recorded its time.
     if outcome.statistics.seconds == 0.0 {
