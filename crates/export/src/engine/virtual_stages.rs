@@ -2,8 +2,8 @@
 //!
 //! A plan has one range of layers on each stage. Interleaved schedules give a rank several shorter ranges. Each rank
 //! keeps its number of blocks and of recomputed blocks, so work and memory stay those of the plan; the blocks
-//! themselves change. Parts are listed in model order. Under a loop (interleaved 1F1B) part `v · P + p` is on rank `p`;
-//! under a V (ZB-V) the first `P` go down the ranks and the next `P` come back up.
+//! themselves change. Parts are listed in model order. With a loop (interleaved 1F1B) part `v · P + p` is on rank `p`.
+//! With a V (ZB-V) the first `P` parts are on ranks 0 to `P - 1`, the next `P` in reverse order.
 
 use super::cut::{CutStage, LayerCut};
 use plantui_core::{plan::runner::Runner, simulate::Schedule, workload::layering::LayerPosition};

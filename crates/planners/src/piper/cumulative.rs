@@ -1,8 +1,8 @@
 //! The decision problem where warm-ups are rounded on from the last stage ([`WarmUp::Cumulative`]).
 //!
-//! A tail then holds `K = y · d` microbatches, `y = ⌈K' / d⌉ + 1` of them on each replica of its first stage, where `K'` is
-//! the number that the tail behind that stage holds. No replica holds more than the `N / d` that it is given. So `K` takes
-//! the place of the number of replicas:
+//! Let `K'` be the microbatches of the tail after its first stage. Each replica of that stage holds `y = ⌈K' / d⌉ + 1`,
+//! so the tail holds `K = y · d`. No replica holds more than the `N / d` that it is given. So `K` takes the place of
+//! the number of replicas:
 //!
 //! ```text
 //! F[∅] = {(0, 0, 0)}

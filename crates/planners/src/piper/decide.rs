@@ -13,10 +13,10 @@
 //! keeps to `T` matters. As `s` grows that `d` never falls: every `d` serves one stretch of `F[D']`, whose end is found by
 //! bisection over the microbatches in flight.
 //!
-//! A set needs at least its device-seconds divided by `T` devices. That drops pairs that leave too few devices for the rest,
-//! and bounds the device-seconds of `D'` for a stage on `m` devices to a window as wide as the slack `k·T − total`. Where
-//! the windows hold many sets (tight memory), a walk down from `D` replaces them: it turns back where a stage is too slow
-//! or too large.
+//! A set needs at least its device-seconds divided by `T` devices. Pairs that leave too few devices for the rest are
+//! dropped. For a stage on `m` devices, the device-seconds of `D'` lie in a window as wide as the slack `k·T − total`.
+//! Where the windows hold many sets (tight memory), a walk down from `D` replaces them: it turns back where a stage is
+//! too slow or too large.
 //!
 //! A closed set `I` is dominated as inner set if `F[I + v]` has a pair as good as each of `F[I]`, and a stage never gets slower
 //! when it loses layer `v`: its compute is at least the transfers that cutting it off adds. In any plan, `v` can then move

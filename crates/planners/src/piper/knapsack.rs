@@ -3,8 +3,8 @@
 //! Each item may be swapped once, for one of its options; an option costs something and frees some bytes. Wanted is the
 //! cheapest set of swaps that frees at least `shave`. The linear relaxation (take steps of each item's convex hull by
 //! ratio) gives a lower bound within one step of its own rounding, which is the upper bound to start from. Between the
-//! two, a list of undominated partial choices is grown item by item in order of ratio, and every partial choice whose
-//! relaxation cannot beat the best known is dropped (Nemhauser and Ullmann 1969, with bounds).
+//! two, a list of Pareto-optimal partial choices grows item by item in order of ratio (Nemhauser and Ullmann 1969). A
+//! partial choice is dropped if its relaxation cannot beat the incumbent.
 //!
 //! The relaxation takes `O(n log n)` time. The exact part is pseudo-polynomial in practice and exponential at worst; it
 //! stops at [`MOST_STATES`] partial choices and then returns the two bounds.

@@ -1,8 +1,8 @@
 //! Piper: pipeline stages with data parallelism, tensor parallelism and recomputation, least time per sample.
 //!
-//! Tarnawski, Narayanan, Phanishayee: *Piper: Multidimensional Planner for DNN Parallelization*, NeurIPS 2021. The cost model
-//! is that of the paper (`model`). The search is not its table but a bisection on the load (`search`), each step of which
-//! decides whether a plan with that load exists (`decide`); modes are chosen by a knapsack (`knapsack`, `modes`).
+//! Tarnawski, Narayanan, Phanishayee: *Piper: Multidimensional Planner for DNN Parallelization*, NeurIPS 2021. The cost
+//! model is that of the paper (`model`). The search is not its table but a bisection on the load (`search`). Each step
+//! decides whether a plan with that load exists (`decide`). A knapsack chooses the modes (`knapsack`, `modes`).
 //!
 //! With `S` closed sets, `P` nested pairs of them and `k` devices, a run takes about 15 probes of `O(P · degrees · F)` time
 //! and `O(S · F)` memory, where `F ≤ min(N, k)` is the number of Pareto-optimal (replicas, devices) of a set. The published

@@ -5,9 +5,9 @@
 //! every pair `(I, J)`; here each set is walked down instead (`LatticeWalk`), one class at a time, so memory is
 //! `O(sets · (c + 1)(f + 1))` and time `O(pairs · degree)` at worst.
 //!
-//! Few pairs are visited. The linearised split ([`super::linearise`]) is nearly optimal and costs next to nothing. With its
-//! value as a bound, a walk stops where the difference is too much for any device, and a closed set is of use with `f`
-//! accelerators only if the bound leaves enough of them for the rest (`need`).
+//! Few pairs are visited. The linearised split ([`super::linearise`]) is nearly optimal and costs next to nothing. Its
+//! value is an upper bound: a walk stops where the difference is too much for any device. A closed set with `f`
+//! accelerators is pruned if the bound leaves too few accelerators for the rest (`need`).
 //!
 //! The table is filled several times, each time for a decision problem: is there a split with a value below `T`? `T` lies
 //! between the lower bound and the incumbent (`SplitSearch`). A walk stops once every entry it works for has a good enough
@@ -42,8 +42,9 @@ pub const MOST_IDEALS: usize = 60_000;
 const FIRST_SHARE: f64 = 0.4;
 /// Relative gap below which the best split itself is searched.
 const NARROW: f64 = 2e-3;
-/// The best split itself is searched after this many probes in a row without a split, if the last took at least one in `ONE_IN` of
-/// the pairs of the last probe with a split. Without this rule, InceptionV3 training (2 devices) takes 2.2 times the CPU time.
+/// Number of probes in a row without a split after which the best split itself is searched. The last probe must have
+/// taken at least one in `ONE_IN` of the pairs of the last probe with a split. Without this rule, InceptionV3 training
+/// (2 devices) takes 2.2 times the CPU time.
 const DENIED_IN_A_ROW: u32 = 2;
 const ONE_IN: u64 = 4;
 /// A value this many times below the bound of its table is not yet the least: sums held costs up to twice that bound.

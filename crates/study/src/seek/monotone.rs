@@ -3,8 +3,8 @@
 //! A proven optimum is the best of a set of plans. If the limit only restricts the set (devices may stay unused; memory
 //! is a bound), more of it allows every plan that less of it allows. If it is a rate (bandwidth), no plan becomes
 //! slower. In both cases the optimum cannot become worse. This does not hold in three cases: for the number of
-//! microbatches, which the number of replicas must divide; for plans scored by a simulation, where a limit may change
-//! the order of events; and for machines, whose shape depends on the number of devices.
+//! microbatches, since replicas must divide it; for plans scored by a simulation, where a limit may change the order of
+//! events; and for machines, whose shape depends on the number of devices.
 
 use super::{SeekProbe, SeekQuery};
 use plantui_core::{cluster::LimitKind, plan::Measure};
