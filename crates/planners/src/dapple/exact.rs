@@ -1,7 +1,8 @@
 //! Pipeline with the least synchronous length, over all cuts, replica counts and placements.
 //!
-//! Stages are added from the network's end to its start, between any two positions (see [`Costs`]) of which one
-//! includes the other. Links count as stages. With pivot stage `Q`, a suffix of the pipeline is summarised by
+//! Stages are added from the network's end to its start. A stage lies between two positions (see [`Costs`]), of which
+//! the later one contains the earlier one. Links count as stages. With pivot stage `Q`, a suffix of the pipeline is
+//! summarised by
 //!
 //! ```text
 //! X = max over Q of    sum of F up to Q + (M − 1)(F_Q + B_Q) + sum of B up to Q        its length without all-reduces
@@ -19,8 +20,8 @@
 //!
 //! All three grow with X, Z and V. So for each position and place only Pareto-optimal suffixes (labels) are kept. The
 //! number of stages is a fourth criterion if memory is tight, because it determines what is in flight in earlier
-//! stages. It must be equal for a comparison if the user prescribes it, or if it decides which stages recompute (V'
-//! falls as B_p grows). This multiplies the number of labels.
+//! stages. Only labels with the same number of stages are compared if the user prescribes that number, or if it decides
+//! which stages recompute (V' falls as B_p grows). This multiplies the number of labels.
 //!
 //! Pruning:
 //!
@@ -51,8 +52,8 @@ struct Label {
     /// Place of its first stage, and position where that stage ends.
     place: u32,
     end: u32,
-    /// Suffix behind the first stage (or behind the link, if the suffix begins with a link): its index among all that
-    /// begin there behind that place. Unused after the last stage.
+    /// Suffix behind the first stage (or behind the link, if the suffix begins with a link): its index among the
+    /// suffixes that start at that place and position. Unused after the last stage.
     next: u32,
 }
 
@@ -61,7 +62,7 @@ const NOTHING: Label =
     Label { x: f64::NEG_INFINITY, z: f64::NEG_INFINITY, v: f64::NEG_INFINITY, stages: 0, place: 0, end: 0, next: 0 };
 
 impl Label {
-    /// Returns the suffix with a stage or link in front of it.
+    /// Returns the suffix that starts with this stage or link and continues with `self`.
     fn behind(&self, microbatches: f64, forward: f64, backward: f64, all_reduce: f64) -> Label {
         let both = forward + backward;
         let x = (self.x + both).max(microbatches * both);
@@ -71,7 +72,8 @@ impl Label {
         Label { x, z, v, ..*self }
     }
 
-    /// True if `other` is not better in any criterion. Numbers of stages from `distinct_stages` on count as equal.
+    /// True if this label is as good as `other` in every criterion. Numbers of stages from `distinct_stages` on count
+    /// as equal.
     fn beats(&self, other: &Label, distinct_stages: u32) -> bool {
         self.stages.min(distinct_stages) == other.stages.min(distinct_stages)
             && self.x <= other.x
@@ -183,7 +185,7 @@ pub(super) fn search(costs: &Costs, places: &Places, devices: u32, effort: &Effo
         (None, Recompute::Auto) if effort.labels == usize::MAX => costs.microbatches / 2,
         _ => u32::MAX,
     };
-    // Rounding must not admit a plan as long as the incumbent.
+    // Rounding must not admit a plan that equals the incumbent in length.
     let below = effort.below_s * (1.0 - 1e-12);
     let look = |from: usize| {
         let any = effort.stages.is_none() && effort.recompute != Recompute::Always;
@@ -277,10 +279,10 @@ struct Look<'a> {
     places: &'a Places,
     devices: u32,
     effort: &'a Effort,
-    /// Numbers of stages below this one must be equal for a comparison of suffixes; 0 if the number has no effect on
-    /// the stages before. More stages behind a stage mean more microbatches in flight, which may exceed memory, or make
-    /// the stage recompute. That may shorten the length: a longer backward pass hides more of the all-reduces behind
-    /// it.
+    /// Suffixes with fewer stages than this are compared only with suffixes of the same number of stages; 0 if the
+    /// number has no effect on earlier stages. More stages after a stage mean more microbatches in flight: the stage
+    /// may exceed its memory, or recompute. Recomputation may shorten the iteration, since a longer backward pass
+    /// overlaps more of the later all-reduces.
     distinct_stages: u32,
     /// Length of the incumbent, seconds: plans of this length or longer are dropped.
     below: f64,

@@ -1,18 +1,18 @@
 //! Plans that engines may be unable to run: stages with different degrees and replicas (`space=any`).
 //!
 //! The search over plans that engines run comes first. Its best plan competes with plans of other planners for the same
-//! workload. These are Piper's for every number of stages up to `MOST_STAGES`, with both warm-up rules, and one of each
-//! other planner. Each is simulated under the requested schedules, with both warm-up rules if its stages have different
-//! replicas. The answer is the fastest that keeps the memory, so it is never slower than any of these plans. It is not
-//! a search over all plans. If no plan keeps the memory, Piper's answer says if any could. Piper counts the memory of
-//! 1F1B: if it finds a plan, 1F1B can run it, and if not, no schedule can.
+//! workload. These are Piper's plans for every number of stages up to `MOST_STAGES`, with both warm-up rules, and one
+//! plan from every further planner. Each is simulated under the requested schedules, with both warm-up rules if its
+//! stages have different replicas. The answer is the fastest plan that fits into memory. It is not a search over all
+//! plans. If none fits, Piper's answer decides whether a plan exists: Piper counts the memory of 1F1B, which is the
+//! least of all schedules.
 //!
 //! The bound holds for all plans of this space under schedules without virtual stages. A replica of a stage computes
 //! its `N / d` microbatches in sequence. So an iteration takes at least `N` times the largest compute per replica of a
 //! stage. That load is at least the optimum of Piper with free transfers. Piper counts `⌈replicas from here on / d⌉`
-//! microbatches in flight, which every schedule holds at least: 1F1B with cumulative warm-up holds exactly that, GPipe
-//! and ZB-H1 as much or more. An iteration also takes at least the slowest path of one microbatch through the network.
-//! Warm-up and drain are not part of the bound and make up most of the reported gap.
+//! microbatches in flight. This is a lower bound for every schedule: 1F1B with cumulative warm-up holds exactly that
+//! number, GPipe and ZB-H1 as many or more. An iteration also takes at least the slowest path of one microbatch through
+//! the network. Warm-up and drain are not part of the bound and make up most of the reported gap.
 //!
 //! Cost: two Piper runs for each number of stages, one more without transfers, and a simulation for each plan.
 
@@ -63,7 +63,7 @@ pub(super) fn plan(
     };
     let (own_plan, own_s) = (own.plan.clone(), own.objective.unwrap_or(f64::INFINITY));
     let mut best: Option<(f64, Plan, &'static dyn Planner)> = None;
-    // Piper's proof that no plan fits, for any stages.
+    // Piper's proof that no plan of this space fits.
     let (mut asked_piper, mut refuted) = (false, None);
     asked.candidates(&mut |planner, outcome| {
         if planner.info().id == PIPER && !std::mem::replace(&mut asked_piper, true) {
@@ -146,7 +146,7 @@ fn told(workload: &Workload, plan: &Plan, planner: &dyn Planner, seconds: f64, o
     format!("{runs}. It is the plan of {name}, {} simulated; {instead}.", units::seconds(seconds))
 }
 
-/// True if the stages follow each other along the line that plans for engines are cut from.
+/// True if the stages are consecutive parts of the line of units from which plans for engines are cut.
 fn is_in_a_row(workload: &Workload, plan: &Plan) -> bool {
     let mut stage_of = vec![0; workload.nodes.len()];
     for (s, stage) in plan.stages.iter().enumerate() {
@@ -227,22 +227,22 @@ impl AnySpaceSearch<'_> {
         self.others.plan(piper, &Problem { limits, options, ..self.problem.clone() }, &self.search.quiet()).ok()
     }
 
-    /// Explanation that no plan fits: none that engines run, and the known facts about others.
+    /// Explanation without a plan: plans that engines run, then what is known about others.
     fn infeasible(&self, own: &Infeasible, refuted: Option<Infeasible>) -> Infeasible {
         let others = match refuted {
             // 1F1B holds as many microbatches in flight as Piper counts, so Piper's suggested limits are enough.
             Some(refuted) if self.schedules.contains(&Schedule::OneForwardOneBackward) => return refuted,
-            Some(_) => "No other plan does either.",
+            Some(_) => "No plan with different degrees per stage is feasible either.",
             None => {
                 "Searched for plans with different degrees per stage: those of other planners. None fits under this \
-                schedule; others may."
+                schedule; plans of other shapes may fit."
             }
         };
         Infeasible { explanation: format!("{} {others}", own.explanation), ..own.clone() }
     }
 
-    /// Plan under every requested schedule and both warm-up rules, if it keeps the memory. If it does not, every node
-    /// takes its smallest mode.
+    /// The plan under every requested schedule and both warm-up rules, if it fits into memory. If it does not, every
+    /// node takes its smallest mode.
     fn runs_of(&self, plan: &Plan) -> Vec<Plan> {
         let rules: &[WarmUp] = if plan.has_even_replicas() { &[WarmUp::Published] } else { &WarmUp::ALL };
         let runs = self.schedules.iter().flat_map(|&schedule| {
@@ -254,7 +254,7 @@ impl AnySpaceSearch<'_> {
         let wanted = |plan: &Plan| {
             plan.stages.iter().all(|stage| self.settings.degree.is_none_or(|asked| asked == stage.tensor_parallel))
         };
-        // Validity does not depend on the measure, and the iteration time takes longer to compute than to simulate.
+        // Validity does not depend on the measure, and time per sample is the cheapest measure.
         let valid = |plan: &Plan| {
             let plan = Plan { measure: Measure::TimePerSample, ..plan.clone() };
             family::check(&self.problem.workload, &self.limits, &plan).is_valid()

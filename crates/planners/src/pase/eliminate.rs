@@ -1,15 +1,15 @@
 //! Variable elimination: the recurrence of the paper's section 3.
 //!
-//! Eliminating a variable replaces everything that mentions it by one table over its remaining neighbours:
+//! Eliminating a variable replaces all tables that mention it by one table over its remaining neighbours:
 //!
 //! ```text
 //! T_v(φ) = min over labels c of  cost_v(c) + Σ factors to neighbours (c, φ) + Σ earlier tables that mention v (c, φ)
 //! ```
 //!
-//! The last table is the minimum; back-substitution of the stored labels gives the labelling. Exact for any order. Time
-//! is [`Effort::combinations`], memory 12 bytes per live entry. The innermost loop runs over the labels of the
-//! eliminated variable, along contiguous rows. Sums over the outer neighbours are stored by depth, so a row is added
-//! only when its own neighbours change.
+//! The last table has no variables and is the minimum; back-substitution of the stored labels gives the labelling.
+//! Exact for any order. Time is [`Effort::combinations`], memory 12 bytes per live entry. The innermost loop runs over
+//! the labels of the eliminated variable, along contiguous rows. Sums over the outer neighbours are stored by depth, so
+//! a row is added only when its own neighbours change.
 
 use super::{
     order::{Effort, Sequence},

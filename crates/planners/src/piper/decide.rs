@@ -1,26 +1,26 @@
 //! The decision problem: is there a plan in which no stage takes longer than `T`, and with how few devices?
 //!
-//! The published recurrence minimises the largest load over (set, devices, replicas). Turned around, for a target load `T`
-//! let `F[D]` be the Pareto-optimal pairs (replicas `s`, devices `j`) with which the closed set `D`, the tail of the
-//! pipeline, runs with every stage at most `T`:
+//! The published recurrence minimises the largest load over (set, devices, replicas). Here the load is fixed to a
+//! target `T`. Let the closed set `D` be the tail of the pipeline. `F[D]` holds the Pareto-optimal pairs (replicas `s`,
+//! devices `j`) with which every stage of `D` takes at most `T`:
 //!
 //! ```text
 //! F[∅] = {(0, 0)}
 //! F[D] = pareto { (s + d, j + t·d) : D' ⊂ D, (s, j) ∈ F[D'], load(D \ D', t, d, ⌈(s + d) / d⌉) ≤ T }
 //! ```
 //!
-//! Fewer replicas behind a stage never hurt it, since its memory falls. So for fixed `(D', t, s)` only the smallest `d` that
-//! keeps to `T` matters. As `s` grows that `d` never falls: every `d` serves one stretch of `F[D']`, whose end is found by
-//! bisection over the microbatches in flight.
+//! With fewer replicas after it a stage needs less memory. So for fixed `(D', t, s)` only the smallest `d` with a load
+//! up to `T` matters. That `d` grows with `s`: every `d` covers one interval of `F[D']`, and bisection over the
+//! microbatches in flight finds its end.
 //!
-//! A set needs at least its device-seconds divided by `T` devices. Pairs that leave too few devices for the rest are
-//! dropped. For a stage on `m` devices, the device-seconds of `D'` lie in a window as wide as the slack `k·T − total`.
-//! Where the windows hold many sets (tight memory), a walk down from `D` replaces them: it turns back where a stage is
-//! too slow or too large.
+//! Lower bound on the devices of a set: its device-seconds divided by `T`. Pairs that leave too few devices for the
+//! rest are dropped. For a stage on `m` devices, the device-seconds of `D'` lie in a window as wide as the slack `k·T −
+//! total`. Where the windows hold many sets (tight memory), a walk down from `D` replaces them and stops where a stage
+//! is too slow or too large.
 //!
-//! A closed set `I` is dominated as inner set if `F[I + v]` has a pair as good as each of `F[I]`, and a stage never gets slower
-//! when it loses layer `v`: its compute is at least the transfers that cutting it off adds. In any plan, `v` can then move
-//! into the tail.
+//! A closed set `I` is dominated as inner set if `F[I + v]` has a pair as good as each of `F[I]`, and no stage gets
+//! slower without layer `v`: the compute of `v` is at least the transfers that the cut adds. In any plan, `v` can then
+//! move into the tail.
 //!
 //! If the number of stages is given, there is one table of `F` for each number. Time `O(pairs in the windows · degrees ·
 //! |F|)`, memory `O(sets · |F|)`, both times the number of stages where that is given. No pair of sets is stored.
@@ -37,7 +37,7 @@ use plantui_core::{plan::WarmUp, search::Search};
 type Frontier = Vec<(u32, u32)>;
 
 const NONE: u32 = u32::MAX;
-/// Inner sets in the windows of a set above which a walk down from it visits fewer.
+/// Number of inner sets in the windows of a set above which a walk down from the set visits fewer.
 const MANY_CANDIDATES: usize = 128;
 /// Tolerance where device-seconds are turned into whole devices.
 const ROUNDING: f64 = 1e-9;
@@ -75,7 +75,7 @@ pub(super) enum Answer {
     Cancelled,
 }
 
-/// Decides probes over one model; its oracle keeps what it found out about stages.
+/// Decides probes over one model. Its oracle caches the costs of stages between probes.
 pub(super) struct Prober<'m, 'a> {
     pub(super) model: &'m PiperModel<'a>,
     pub(super) oracle: StageOracle<'m, 'a>,
@@ -94,7 +94,8 @@ struct Tables<'p> {
     probe: &'p Probe,
     /// By set; one table for each number of stages if that is given.
     frontiers: Vec<Vec<Frontier>>,
-    /// Table that a stage is put in front of: the one that is being filled, unless stages are counted.
+    /// Index of the table with the tails after a stage: the table in progress, or with a given number of stages the one
+    /// for one stage fewer.
     behind: usize,
     /// Numbers of devices that a stage may take, ascending.
     stage_devices: Vec<u32>,

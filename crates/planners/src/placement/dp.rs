@@ -472,7 +472,7 @@ impl SplitSearch {
         if just_below == IncumbentProbe::Nothing || !upper.is_finite() || narrow {
             return SplitProbe { below: upper, enough: if just_below == IncumbentProbe::Late { low } else { upper } };
         }
-        if self.denials >= DENIED_IN_A_ROW && ONE_IN * self.pairs_denied >= self.pairs_found {
+        if self.denials >= DENIED_IN_A_ROW && ONE_IN.saturating_mul(self.pairs_denied) >= self.pairs_found {
             return SplitProbe { below: upper, enough: low };
         }
         // Values may be of any order of magnitude.

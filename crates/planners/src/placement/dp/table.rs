@@ -1,12 +1,12 @@
 //! Table of the best contiguous split: for every closed set the least max-load below a bound, by CPUs and accelerators.
 //!
-//! From each closed set a walk goes down to those below it ([`LatticeWalk`]). It turns back where a device cannot hold what
-//! it took out, and where no closed set below has a value that an entry without one can build on ([`ReachableCompute`]).
-//! For the numbers of devices that matter, each closed set keeps the most compute of a closed set within it that has a
-//! value.
+//! From each closed set a walk goes down to those below it ([`LatticeWalk`]). It turns back where the difference
+//! exceeds a device, and where no closed set further down has a value that an open entry could use
+//! ([`ReachableCompute`]). To know this, each closed set keeps, for every number of devices, the largest compute of a
+//! closed set inside it that has a value.
 //!
-//! Memory `O(sets · (c + 1)(f + 1))` at worst, with cells only for devices that a set is of use with ([`windows`]). Time
-//! `O(pairs · degree)` at worst; far fewer pairs are visited.
+//! Memory `O(sets · (c + 1)(f + 1))` at worst, with cells only for the numbers of devices that the bound leaves to a
+//! set ([`windows`]). Time `O(pairs · degree)` at worst; far fewer pairs are visited.
 
 mod near;
 mod values;
@@ -59,8 +59,8 @@ impl DeviceEntries {
     }
 }
 
-/// Entries of a closed set that have no good enough value yet. Values with more accelerators are no larger, so entries with good
-/// enough values come last.
+/// Entries of a closed set that still need a good enough value. Values with more accelerators are no larger, so entries
+/// with good enough values come last.
 #[derive(Debug, Default)]
 struct OpenEntries(Vec<DeviceEntries>);
 
@@ -83,15 +83,15 @@ struct SetDescent<'t, 'a> {
     open: &'t mut OpenEntries,
     /// Values so far.
     here: &'t mut [f64],
-    /// Compute of the set beyond that of one accelerator and of one CPU.
+    /// Compute of the set minus the most that one accelerator can take, and that one CPU can take.
     reach: (f64, f64),
     enough: f64,
     /// Closed sets visited.
     pairs: u64,
 }
 
-/// Least compute of a closed set below on which an accelerator or a CPU can build; infinite if the device already holds too
-/// much.
+/// Least compute of a smaller closed set that one accelerator or one CPU completes to this set; infinite if the device
+/// already holds too much.
 type ComputeAim = (f64, f64);
 
 impl SetVisitor<ComputeAim> for SetDescent<'_, '_> {
@@ -147,14 +147,14 @@ impl<'a> SplitTable<'a> {
         let mut useful: Vec<AcceleratorRange> =
             (0..row * lattice.len()).map(|at| span(at % row, &sums[at / row])).collect();
         let near = ReachableCompute::new(lattice, &useful, row);
-        // The empty set takes no devices, so any number will do.
+        // The empty set needs no devices: all numbers of devices are useful.
         useful[..row].fill(AcceleratorRange::new(0, accelerators));
         let values = SetValues::new(&useful, row);
         SplitTable { lattice, costs, sums, cpus, accelerators, upper, memory, values, near, least }
     }
 
-    /// Fills the table by size of closed set, unless the whole obviously needs more devices. Values up to `enough` need not be
-    /// the least. Returns the number of pairs visited.
+    /// Fills the table by size of closed set, unless a lower bound shows that the whole set needs more devices. Values
+    /// up to `enough` may be larger than the least. Returns the number of pairs visited.
     ///
     /// # Errors
     /// [`LatticeRefusal::Cancelled`].
@@ -191,7 +191,7 @@ impl<'a> SplitTable<'a> {
         let inside = self.sums[set];
         let useful: Vec<DeviceEntries> = self.values.useful(set).collect();
         open.0.clone_from(&useful);
-        // A little less, so that rounding rules out nothing.
+        // A little less, against rounding.
         let reach = |sum: f64| sum - self.upper * (1.0 + 1e-9);
         let reach = (reach(inside.accelerator), reach(inside.cpu));
         if self.near.far(set, &open.0, reach) {
@@ -202,7 +202,7 @@ impl<'a> SplitTable<'a> {
         let mut descent = SetDescent { table: self, open, here, reach, enough, pairs: 0 };
         walk.down(set, reach, &mut descent);
         let pairs = descent.pairs;
-        // More devices than are good enough are as good. Values at or above the bound do not count.
+        // Entries with more devices than the first good enough one have its value. Values at or above the bound do not count.
         let mut least = f64::INFINITY;
         for at in useful.iter().flat_map(|entries| entries.places(row)) {
             take_fewer(here, at, row);
@@ -224,7 +224,8 @@ impl<'a> SplitTable<'a> {
         pairs
     }
 
-    /// Loads of a device on an accelerator and on a CPU; infinite if no accelerator may hold that much or more, or there is none.
+    /// Loads of a device on an accelerator and on a CPU; infinite if it exceeds an accelerator's memory, or there is no
+    /// such device.
     #[inline(always)]
     fn loads(&self, sums: &Sums) -> (f64, f64) {
         let none = sums.accelerator + sums.locked >= self.upper || sums.size > self.memory;
@@ -317,7 +318,7 @@ fn improve(target: &mut [f64], source: &[f64], load: f64) -> bool {
     better
 }
 
-/// Takes over the value of one accelerator or CPU less: a device may stay empty.
+/// Takes the value with one accelerator or CPU fewer, if it is smaller: a device may stay empty.
 #[inline]
 fn take_fewer(here: &mut [f64], at: usize, row: usize) {
     let fewer_accelerators = if !at.is_multiple_of(row) { here[at - 1] } else { f64::INFINITY };
