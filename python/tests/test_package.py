@@ -83,7 +83,7 @@ def test_errors_carry_sentence_hint_and_exit_code(tiny: plantui.Workload, tmp_pa
     with pytest.raises(plantui.NoPlan) as none:
         plantui.plan(tiny, devices=1)
     assert none.value.exit_code == 1 and none.value.fewest_devices == 3
-    assert none.value.sentence.startswith("No plan fits on 1 device")
+    assert none.value.sentence.startswith("No feasible plan on 1 device")
     with pytest.raises(plantui.WrongUse) as wrong:
         plantui.plan(tmp_path / "nowhere.json")
     assert wrong.value.exit_code == 2 and wrong.value.hint == "check the path"
