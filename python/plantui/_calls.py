@@ -69,7 +69,7 @@ def plan(
     ('optimal', 3)
     >>> plantui.plan(plantui.generate("tiny-branch"), devices=1)
     Traceback (most recent call last):
-    plantui._command.NoPlan: No plan fits on 1 device with 1 GB each whose stages are cut from one row of nodes where one feeds the next, with one tensor degree and one number of replicas for all. With 1 device, 1.97 GB each would do. With 1 GB each, 3 devices would do.
+    plantui._command.NoPlan: No feasible plan on 1 device of 1 GB. Feasible with 1 x 1.97 GB, or with 3 x 1 GB. Searched: linear pipelines with uniform TP and DP.
     >>> trained = plantui.plan("llama-3-70b", hardware="h100", devices=64, global_batch=128)
     >>> trained.configuration["tp"], trained.configuration["pp"]
     (4, 4)
