@@ -184,7 +184,7 @@ impl ExplainArgs {
 }
 
 fn text(planned: &Run, explained: &ExplainReport) -> String {
-    let ExplainReport { base, bottleneck, rivals, explanation, links, each, unasked, late, .. } = explained;
+    let ExplainReport { base, bottleneck, losses, rivals, explanation, links, each, unasked, late } = explained;
     let mut text = String::new();
     let workload = &base.problem.workload;
     line(&mut text, format_args!("{}: {}", report::about(workload), planned.planner.info().name));
@@ -193,10 +193,7 @@ fn text(planned: &Run, explained: &ExplainReport) -> String {
         limited_by(&mut text, base, bottleneck);
     }
     if let Some(simulation) = &planned.simulation {
-        line(&mut text, format_args!("{}", report::simulated(simulation, &base.problem.limits)));
-        if let Some(causes) = report::idle_time(simulation) {
-            line(&mut text, format_args!("{causes}"));
-        }
+        report::simulation(&mut text, simulation, losses.as_ref(), &base.problem.limits);
     }
     line(&mut text, format_args!(""));
     what_binds(&mut text, base, explanation);

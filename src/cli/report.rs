@@ -59,14 +59,12 @@ pub(crate) fn planned(planned: &Run) -> String {
     }
     line(&mut text, format_args!(""));
     line(&mut text, format_args!("limits: {}", limits(&planned.problem.workload, &planned.problem.limits)));
-    if let Some(simulation) = &planned.simulation {
-        line(&mut text, format_args!("{}", simulated(simulation, &planned.problem.limits)));
-        if let Some(causes) = idle_time(simulation) {
-            line(&mut text, format_args!("{causes}"));
-        }
+    let losses = planned.simulation.as_ref().and_then(Losses::of_simulation);
+    if let Some(simulated) = &planned.simulation {
+        simulation(&mut text, simulated, losses.as_ref(), &planned.problem.limits);
     }
     notes(&mut text, &planned.notes());
-    notes(&mut text, difference(planned).as_slice());
+    notes(&mut text, difference(planned, losses.as_ref()).as_slice());
     text
 }
 
@@ -319,21 +317,22 @@ pub(crate) fn simulated(simulation: &Simulation, limits: &Limits) -> String {
     )
 }
 
-/// Causes of the simulated idle time in one line: `idle time: imbalance 9.6%, bubble 2.5%`.
-pub(crate) fn idle_time(simulation: &Simulation) -> Option<String> {
-    let causes = Losses::of_simulation(simulation)?.causes_of_idle(simulation.timeline.idle);
-    let causes: Vec<String> =
-        causes.into_iter().map(|(name, share)| format!("{name} {}", units::percent(share))).collect();
-    (!causes.is_empty()).then(|| format!("idle time: {}", causes.join(", ")))
+/// Appends the simulated iteration and the causes of its idle time: `idle time: imbalance 9.6%, bubble 2.5%`.
+pub(crate) fn simulation(text: &mut String, simulation: &Simulation, losses: Option<&Losses>, limits: &Limits) {
+    line(text, format_args!("{}", simulated(simulation, limits)));
+    let causes = losses.map(|losses| losses.idle_in_words(simulation.timeline.idle)).unwrap_or_default();
+    if !causes.is_empty() {
+        line(text, format_args!("idle time: {causes}"));
+    }
 }
 
 /// Explanation of a difference between simulated and planned value above [`NOTED_DIFFERENCE`].
-fn difference(planned: &Run) -> Option<String> {
+fn difference(planned: &Run, losses: Option<&Losses>) -> Option<String> {
     let (gap, simulation) = (PredictionGap::of_run(planned)?, planned.simulation.as_ref()?);
     if gap.difference().abs() <= NOTED_DIFFERENCE {
         return None;
     }
-    let Some(losses) = Losses::of_simulation(simulation) else {
+    let Some(losses) = losses else {
         return Some(
             "simulated and planned times differ; the iteration is too long to split the difference into parts".into(),
         );

@@ -74,7 +74,7 @@ fn objectives_stand_apart_and_are_sorted_by_simulated_time() {
     let planners = ["placement-latency-greedy", "placement-dp", "placement-one", "placement-dpl"];
     let asked: Vec<&str> = planners.into_iter().flat_map(|id| ["--planner", id]).collect();
     let text = stdout(&[&["compare", PLACEMENT], asked.as_slice()].concat(), 0);
-    let (batches, samples) = text.split_once("time of a single sample; objective: latency").expect("two groups");
+    let (batches, samples) = text.split_once("one sample, simulated; objective: latency").expect("two groups");
     assert!(batches.contains("objective: max load"), "{text}");
     assert!(batches.contains("Placement: DP") && !samples.contains("Placement: DP  "), "{text}");
     assert!(samples.contains("Latency: greedy") && !batches.contains("Latency: greedy"), "{text}");

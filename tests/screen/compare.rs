@@ -355,7 +355,7 @@ fn objectives_of_their_own_stand_in_groups_of_their_own() {
     screen.keys("5a");
     let text = screen.text();
     let (load, latency) =
-        (position(&text, "objective: max load"), position(&text, "time of a single sample; objective: latency"));
+        (position(&text, "objective: max load"), position(&text, "one sample, simulated; objective: latency"));
     let (busiest, alone) = (position(&text, "Placement: DP ◂"), position(&text, "Latency: max-load DP"));
     assert!(load < busiest && busiest < latency && latency < alone, "{text}");
     // A sample alone is not measured against batches.

@@ -138,14 +138,13 @@ pub fn group_title<'a>(entries: impl IntoIterator<Item = &'a ComparedPlan>) -> O
     let mut measures = entries.into_iter().filter_map(|entry| entry.score.as_ref()).map(|score| score.measure);
     let measure = measures.next()?;
     let name = like(measure).name().replace('_', " ");
-    let simulated =
-        if matches!(measure, Measure::Latency { .. }) { "time of a single sample" } else { "iteration time" };
+    let simulated = if matches!(measure, Measure::Latency { .. }) { "one sample" } else { "one iteration" };
     let goal = measure.goal();
     let gap = match measures.find(|other| other.goal() != goal) {
         None => format!("to the {goal}"),
         Some(_) => "to each planner's own lower bound".into(),
     };
-    Some(format!("time: simulated {simulated}; objective: {name}; gap: {gap}"))
+    Some(format!("time: {simulated}, simulated; objective: {name}; gap: {gap}"))
 }
 
 /// Sorts by a column, best first, within the groups of one objective. Groups keep the order of their first rows.

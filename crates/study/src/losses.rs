@@ -142,37 +142,37 @@ impl Losses {
     /// Names and shares of the lost parts, 0 to 1, the largest first; negligible parts are omitted.
     pub fn shares(&self) -> Vec<(&'static str, f64)> {
         let [lost @ .., _] = self.parts();
-        let shares = lost.map(|(name, seconds)| (name, seconds / self.iteration_s)).into_iter();
-        let mut shares: Vec<(&'static str, f64)> = shares.filter(|(_, share)| *share >= SMALLEST_SHARE).collect();
-        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
-        shares
+        noticeable(lost.map(|(name, seconds)| (name, seconds / self.iteration_s)))
     }
 
     /// Causes of idle time and their fractions of the iteration on the mean device, the largest first; negligible
-    /// parts are omitted. They add up to `idle`, the idle fraction of the same simulation. The slowest stage idles in
-    /// the bubble (warm-up and drain), transfers, all-reduces and waits; what the other stages idle beside that is
-    /// imbalance.
+    /// parts are omitted. `idle` is the idle fraction of the same simulation, to which all parts add up. The slowest
+    /// stage idles in the bubble (warm-up and drain), transfers, all-reduces and waits. The additional idle time of the
+    /// other stages is imbalance.
     pub fn causes_of_idle(&self, idle: f64) -> Vec<(&'static str, f64)> {
         let slowest_s = self.iteration_s - self.compute_s - self.optimizer_s;
-        let parts = [
+        noticeable([
             ("bubble", self.fill_s / self.iteration_s),
             ("imbalance", idle - slowest_s / self.iteration_s),
             ("transfers", self.transfers_s / self.iteration_s),
             ("all-reduce", (self.reduce_s - self.optimizer_s) / self.iteration_s),
             ("uneven replicas", self.uneven_s / self.iteration_s),
             ("waits in the schedule", self.schedule_s / self.iteration_s),
-        ];
-        let mut parts: Vec<(&'static str, f64)> =
-            parts.into_iter().filter(|(_, share)| *share >= SMALLEST_SHARE).collect();
-        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-        parts
+        ])
     }
 
-    /// Shares in words: `uneven replicas 14.9%, transfers 1.6%`; empty without losses.
-    pub fn summary(&self) -> String {
-        let shares = self.shares();
-        shares.iter().map(|(name, share)| format!("{name} {}", units::percent(*share))).collect::<Vec<_>>().join(", ")
+    /// The same in words: `imbalance 9.6%, bubble 2.5%`; empty without idle time.
+    pub fn idle_in_words(&self, idle: f64) -> String {
+        let causes = self.causes_of_idle(idle).into_iter();
+        causes.map(|(name, share)| format!("{name} {}", units::percent(share))).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Parts that are not negligible, the largest first.
+fn noticeable<const N: usize>(parts: [(&'static str, f64); N]) -> Vec<(&'static str, f64)> {
+    let mut parts: Vec<(&'static str, f64)> = parts.into_iter().filter(|(_, share)| *share >= SMALLEST_SHARE).collect();
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    parts
 }
 
 /// Differences in words: `uneven replicas +3.62 s, transfers -120.0 ms`; empty without differences.
@@ -327,11 +327,27 @@ mod tests {
     }
 
     #[test]
+    fn causes_of_idle_time_add_up_to_it() {
+        for (slowest, step_s) in [(2.0, 0.0), (5.0, 0.0), (5.0, 4.0)] {
+            let mut pipeline = pipeline(&[1, 1, 1], 0.3, 60);
+            pipeline.stages[1].backward_s = slowest;
+            pipeline.stages[2].all_reduce_s = 3.0;
+            pipeline.settings.optimizer_step_s = step_s;
+            let timeline = simulate(&pipeline, Schedule::OneForwardOneBackward);
+            let causes = losses(&pipeline).causes_of_idle(timeline.idle);
+            let sum: f64 = causes.iter().map(|(_, share)| share).sum();
+            assert!((sum - timeline.idle).abs() < 2e-3, "{causes:?} of {}", timeline.idle);
+            assert_eq!(causes.iter().any(|(name, _)| *name == "imbalance"), slowest > 2.0, "{causes:?}");
+        }
+    }
+
+    #[test]
     fn each_cause_is_found_where_it_is_the_only_one() {
         // Three equal stages: warm-up and drain of two microbatches, nothing else.
         let fill = losses(&pipeline(&[1, 1, 1], 0.0, 10));
         assert!(near(fill.fill_s, 6.0) && near(fill.transfers_s, 0.0) && near(fill.uneven_s, 0.0), "{fill:?}");
-        assert_eq!(fill.summary(), "warm-up and drain 16.7%");
+        assert_eq!(fill.shares()[0].0, "warm-up and drain");
+        assert_eq!(fill.idle_in_words(1.0 / 6.0), "bubble 16.7%");
         // A single stage loses only its all-reduce.
         let mut one = pipeline(&[2], 0.0, 10);
         one.stages[0].all_reduce_s = 5.0;

@@ -9,6 +9,7 @@ use crate::{
     plan::{Plan, Stage, document::SimulationPart},
     run::Simulation,
     simulate::{CriticalPath, LinkUse, MemoryParts, critical_path},
+    study::losses::Losses,
     units,
 };
 
@@ -111,10 +112,7 @@ fn notes(simulation: &Simulation) -> Vec<String> {
 pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> String {
     let Simulation { timeline, pipeline, .. } = simulation;
     let mut text = String::new();
-    line(&mut text, format_args!("{}", report::simulated(simulation, limits)));
-    if let Some(causes) = report::idle_time(simulation) {
-        line(&mut text, format_args!("{causes}"));
-    }
+    report::simulation(&mut text, simulation, Losses::of_simulation(simulation).as_ref(), limits);
     line(&mut text, format_args!("critical path: {}", path(simulation).summary()));
     line(&mut text, format_args!(""));
     let head = ["stage", "DP x TP", "forward", "backward", "all-reduce", "busy", "peak memory", "of limit"];

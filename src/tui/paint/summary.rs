@@ -169,9 +169,8 @@ fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
         .promise
         .as_ref()
         .map_or_else(|| format!("{} samples/s", units::number(timeline.samples_per_s)), PredictionGap::against);
-    let causes = simulated.losses.map(|losses| losses.causes_of_idle(timeline.idle)).unwrap_or_default();
-    let causes: Vec<String> = causes.iter().map(|(name, share)| format!("{name} {}", units::percent(*share))).collect();
-    let causes = if causes.is_empty() { String::new() } else { format!(" ({})", causes.join(", ")) };
+    let causes = simulated.losses.map(|losses| losses.idle_in_words(timeline.idle)).filter(|causes| !causes.is_empty());
+    let causes = causes.map(|causes| format!(" ({causes})")).unwrap_or_default();
     let idle = units::percent(timeline.idle);
     Some(format!("simulated as {}: {worth}, idle {idle}{causes}", schedule.name()))
 }
