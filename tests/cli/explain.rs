@@ -135,7 +135,8 @@ fn under_a_deadline_questions_have_as_long_again_unless_each_is_given_time() {
 #[test]
 fn links_of_a_topology_are_told_and_what_faster_ones_would_be_worth() {
     let layers = "inputs/bert32-layers.txt";
-    let asked = ["--planner", "parmesan", "--topology", "2xdgx-1+eth-25g", "--set", "replicas=false", "--each", "20ms"];
+    let asked =
+        ["--planner", "parmesan", "--topology", "2xdgx-1+eth-25g", "--set", "replicas=false", "--each", "200ms"];
     let text = stdout(&[&["explain", layers], &asked[..]].concat(), 0);
     assert!(text.contains("busiest links of 2xdgx-1+eth-25g") && text.contains("one link twice as fast"), "{text}");
     let document = json(&[&["explain", layers, "--json"], &asked[..]].concat(), 0);
