@@ -536,7 +536,7 @@ mod tests {
         assert_eq!((probes.len(), last.below), (4, 140.0));
         assert!(probes[1].below < probes[2].below && last.enough == probes[2].below, "{probes:?}");
         // Probes that cost more the higher they are, little by little.
-        let (best, probes) = seek(60.0, &values, |below| below.powi(12) as u64);
+        let (best, probes) = seek(60.0, &values, |below| (1e6 * (below / values[0]).powi(24)) as u64);
         assert_eq!(best, 139.0);
         let dear = probes[1..].iter().filter(|probe| probe.below > 139.5);
         assert!(probes.len() > 6 && dear.count() <= 2, "{probes:?}");
