@@ -156,8 +156,8 @@ fn what_engines_refuse_is_refused_with_the_rule() {
     let llama = |more: &[&str]| refusal(&[&["estimate", "llama-3-70b", "--global-batch", "128"], more].concat());
     for (flags, sentence) in [
         (&["--parallel", "tp=3"][..], "tp=3 does not divide the model's 64 attention heads"),
-        (&["--parallel", "tp=16"], "tp=16 does not divide the model's 8 key/value heads"),
-        (&["--parallel", "pp=7"], "80 layers do not divide evenly over pp·vp = 7·1 = 7"),
+        (&["--stack", "torchtitan", "--parallel", "tp=16"], "tp=16 does not divide the model's 8 key/value heads"),
+        (&["--parallel", "pp=83"], "80 layers are too few for pp·vp = 83·1 = 83"),
         (&["--parallel", "dp=3"], "global batch 128 is not divisible by mbs·dp = 1·3 = 3"),
         (&["--parallel", "pp=16,vp=5,mbs=16"], "interleaving needs a multiple of 16 microbatches, the pipeline stages"),
         (&["--parallel", "vp=2"], "vp=2 needs at least two pipeline stages"),
@@ -169,7 +169,7 @@ fn what_engines_refuse_is_refused_with_the_rule() {
         (&["--parallel", "zp=4"], "--parallel: there is no degree `zp`"),
         (&["--parallel", "pp=4", "--layers", "20,20,20,21"], "--layers adds up to 81"),
         (&["--parallel", "pp=4", "--layers", "20,20,40"], "--layers has 3 numbers, but there are 4"),
-        (&["--parallel", "pp=2", "--layers", "80,0"], "--layers: layers is `0`"),
+        (&["--parallel", "pp=3", "--layers", "40,0,40"], "--layers leaves a stage without layers"),
         (&["--recompute", "full:81"], "--recompute full:81 is more than the 80"),
         (&["--recompute", "some"], "--recompute: recompute is `some`"),
         (&["--hardware", "tpu"], "--hardware: there is no hardware `tpu`"),
@@ -199,7 +199,7 @@ fn what_engines_refuse_is_refused_with_the_rule() {
     let experts =
         |parallel: &str| refusal(&["estimate", "mixtral-8x7b", "--global-batch", "96", "--parallel", parallel]);
     assert!(experts("ep=3,dp=3").contains("ep=3 does not divide the 8 experts"));
-    assert!(experts("ep=4,dp=2").contains("ep=4 does not divide dp·cp = 2·1 = 2"));
+    assert!(experts("ep=4,dp=2").contains("ep·etp = 4·1 = 4 does not divide tp·cp·dp = 1·1·2 = 2"));
     let error = refusal(&["estimate", "gpt2", "--global-batch", "8", "--sequence-length", "2048"]);
     assert!(error.contains("more than the 1024 learned positions of gpt2"), "{error}");
     assert!(

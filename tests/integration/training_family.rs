@@ -56,7 +56,7 @@ fn every_even(profile: &TrainingProfile, devices: u32, batch: u32, limit: f64) -
         }
         for (virtual_stages, micro_batch) in up_to(8).flat_map(|v| [1, 2, 4, 8, 16].map(move |b| (v, b))) {
             let data = devices / others;
-            let layout = Layout { tensor, pipeline, virtual_stages, context, expert: 1, data, micro_batch };
+            let layout = Layout { tensor, pipeline, virtual_stages, context, data, micro_batch, ..Layout::ONE };
             let most = profile.model.layers.len() as u32 / (pipeline * virtual_stages);
             let kinds = up_to(most).map(Recompute::Layers).chain([Recompute::None, Recompute::Full]);
             for (recompute, sequence_parallel) in kinds.flat_map(|kind| [(kind, true), (kind, false)]) {
@@ -185,7 +185,7 @@ fn the_check_tells_what_engines_refuse_and_what_is_no_longer_the_configuration()
     assert!(rules(&|c| c.layout.tensor = 3).contains("does not divide the model's 32 attention heads"));
     assert!(rules(&|c| c.layout.micro_batch = 3).contains("is not divisible by mbs·dp"));
     assert!(rules(&|c| c.layout.expert = 2).contains("has no experts"));
-    assert!(rules(&|c| c.layout.virtual_stages = 3).contains("do not divide evenly"));
+    assert!(rules(&|c| c.layout.virtual_stages = 9).contains("are too few for pp·vp"));
     assert!(rules(&|c| c.layout.data = 4).contains("there are only 16"));
     assert!(rules(&|c| c.layers = vec![8, 8, 8, 9]).contains("adds up to 33"));
     let moved = broken(&|plan| {
@@ -240,9 +240,12 @@ fn hand_edits_go_there_and_back_and_name_the_rule_they_meet() {
     assert!(family::check(&workload, &limits, &all).value > base, "what is computed again takes time");
     let refused = edit::apply(&workload, &limits, &plan, &Edit::Choice { nodes: NodeIndex::list([0]), forwards: true });
     assert!(refused.unwrap_err().to_string().contains("choose layers"));
+    // Sixteen ranks have two copies of each of the 8 heads of keys and values.
     let widest = by_hand(&profile, Layout { tensor: 8, data: 2, ..Layout::ONE }, Recompute::None);
-    let refused = apply(&widest, Edit::TensorParallel { stage: 0, up: true }).unwrap_err().to_string();
-    assert!(refused.contains("key/value heads"), "{refused}");
+    let wider = apply(&widest, Edit::TensorParallel { stage: 0, up: true }).unwrap();
+    assert_eq!(wider.configuration().unwrap().layout.tensor, 16);
+    let refused = apply(&wider, Edit::TensorParallel { stage: 0, up: true }).unwrap_err().to_string();
+    assert!(refused.contains("no other such degree divides the devices"), "{refused}");
 }
 
 #[test]

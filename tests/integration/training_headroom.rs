@@ -7,7 +7,7 @@ use plantui::{
     family::{
         self,
         training::{
-            Constants, Estimate, Stack,
+            Constants, Estimate,
             truth::rows::{self, PublishedRun, SOURCES},
         },
     },
@@ -34,9 +34,9 @@ fn row(published: PublishedRun) -> HeadroomRow {
         model: published.model.clone(),
         sequence: run.sequence,
         precision: run.precision,
-        stack: Stack::Plain,
+        stack: run.stack,
         settings: run.settings,
-        constants: Constants::shipped(accelerator.generation),
+        constants: Constants::shipped(accelerator.generation, run.stack),
         accelerator,
         remarks: vec![],
     };

@@ -71,6 +71,7 @@ fn no_link_is_busier_than_the_iteration() {
             virtual_stages: draw.of(&[1, 1, 2]),
             context: draw.of(&[1, 1, 2]),
             expert: 1,
+            expert_tensor: 1,
             data: draw.of(&[1, 2, 4, 8]),
             micro_batch: draw.of(&[1, 2]),
         };

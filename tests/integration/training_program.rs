@@ -104,7 +104,8 @@ fn the_program_holds_in_memory_what_the_closed_form_says() {
     let run = run(layout, 16);
     let accelerator = hardware::find("h100").unwrap();
     let split = check::check(&model, &run, accelerator, 4).unwrap();
-    let costs = IterationCosts::of(&model, &run, accelerator, &Constants::shipped(accelerator.generation), &split);
+    let costs =
+        IterationCosts::of(&model, &run, accelerator, &Constants::shipped(accelerator.generation, run.stack), &split);
     let held = memory::stages(&model, &run, &split);
     let timeline = simulate::simulate(&program::pipeline(&run, &costs, &held), program::schedule(&run));
     let fullest = memory::fullest(&held);

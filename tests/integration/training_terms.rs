@@ -85,6 +85,7 @@ impl Case<'_> {
             virtual_stages: degree("v"),
             context: degree("cp"),
             expert: degree("ep"),
+            expert_tensor: 1,
             data: degree("d"),
             micro_batch: degree("b"),
         };
@@ -105,7 +106,7 @@ impl Case<'_> {
             precision: if self.config["prec"] == "fp8" { TrainingPrecision::Fp8 } else { TrainingPrecision::Bf16 },
             recompute: match self.config["rec"].as_str() {
                 Some("full") => Recompute::Full,
-                Some("selective") => Recompute::Selective,
+                Some("selective") => Recompute::SELECTIVE,
                 _ => Recompute::None,
             },
             stack: Stack::Plain,
@@ -123,9 +124,12 @@ impl Case<'_> {
 
 /// The constants that the figures were computed with.
 fn fitted(generation: Generation) -> Constants {
-    let shipped = Constants::shipped(generation);
+    let shipped = Constants { attention_long: 0.53, ..Constants::shipped(generation, Stack::Nemo24) };
     match generation {
-        Generation::Blackwell => Constants { gemm_16: 0.50, gemm_8: 0.515, attention: 0.43, ..shipped },
+        Generation::Blackwell => {
+            Constants { gemm_16: 0.50, gemm_8: 0.515, attention: 0.43, attention_long: 0.43, ..shipped }
+        }
+        Generation::Ampere => Constants { attention_long: 0.60, ..shipped },
         _ => shipped,
     }
 }

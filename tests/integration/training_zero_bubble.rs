@@ -47,7 +47,13 @@ fn every_stage_holds_in_the_simulation_what_the_memory_says() {
         let layout = Layout { pipeline, virtual_stages: schedule.parts(), ..Layout::ONE };
         let run = run_of(layout, Some(schedule), microbatches);
         let split = check::check(&model, &run, accelerator, pipeline.into()).unwrap();
-        let costs = IterationCosts::of(&model, &run, accelerator, &Constants::shipped(accelerator.generation), &split);
+        let costs = IterationCosts::of(
+            &model,
+            &run,
+            accelerator,
+            &Constants::shipped(accelerator.generation, run.stack),
+            &split,
+        );
         let held = memory::stages(&model, &run, &split);
         let timeline = simulate::simulate(&program::pipeline(&run, &costs, &held), program::schedule(&run));
         for (stage, (peak, held)) in timeline.peak_memory_bytes.iter().zip(&held).enumerate() {

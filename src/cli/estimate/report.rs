@@ -52,7 +52,7 @@ impl EstimateReport<'_> {
             "devices": self.resolved.devices,
             "parallel": {
                 "tp": layout.tensor, "pp": layout.pipeline, "vp": layout.virtual_stages, "cp": layout.context,
-                "ep": layout.expert, "dp": layout.data, "mbs": layout.micro_batch,
+                "ep": layout.expert, "etp": layout.expert_tensor, "dp": layout.data, "mbs": layout.micro_batch,
             },
             "global_batch": run.global_batch,
             "microbatches": run.microbatches(),

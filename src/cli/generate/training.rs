@@ -55,7 +55,8 @@ pub(super) fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     workload.provenance = Some(Provenance {
         made_by: args.command_line(),
         assumptions: vec![
-            "constants are those fitted on published runs; `plantui calibrate` fits them to yours".into(),
+            "constants are those fitted on published runs (docs/src/background/truth.md); `plantui calibrate` fits them to yours"
+                .into(),
         ],
     });
     Ok(text(&workload))

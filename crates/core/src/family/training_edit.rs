@@ -116,7 +116,7 @@ impl TrainingEditContext<'_> {
         let others = u64::from(next.layout.tensor) * u64::from(next.layout.context) * u64::from(pipeline);
         next.layout.data = u32::try_from(devices / others).ok().filter(|_| devices.is_multiple_of(others))?;
         next.layers = vec![];
-        if let Recompute::Layers(_) = next.recompute {
+        if let Recompute::Layers(_) | Recompute::Every(_) = next.recompute {
             next.recompute = Recompute::Full;
         }
         // Keeps the number of virtual stages if they still divide the layers, else uses the next smaller one that does.
@@ -196,9 +196,9 @@ impl TrainingEditContext<'_> {
     fn in_turn(&self) -> Recompute {
         let unfused = self.profile.settings.attention == AttentionKernel::Unfused;
         match self.now.recompute {
-            Recompute::None if unfused => Recompute::Selective,
-            Recompute::None | Recompute::Selective => Recompute::Full,
-            Recompute::Full | Recompute::Layers(_) => Recompute::None,
+            Recompute::None if unfused => Recompute::SELECTIVE,
+            Recompute::None | Recompute::Selective(_) => Recompute::Full,
+            Recompute::Full | Recompute::Layers(_) | Recompute::Every(_) => Recompute::None,
         }
     }
 

@@ -63,12 +63,15 @@ pub struct ConfigurationPart {
     /// Expert-parallel degree.
     #[serde(default = "one")]
     pub ep: u32,
+    /// Tensor-parallel degree of the routed experts.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub etp: u32,
     /// Data-parallel degree, without context parallelism.
     pub dp: u32,
     /// Sequences in a microbatch.
     #[serde(default = "one")]
     pub mbs: u32,
-    /// `none`, `selective`, `full` or `full:N`.
+    /// `none`, `selective`, `selective:MODULES`, `full`, `full:N` or `every:N`.
     #[serde(default = "none")]
     pub recompute: String,
     /// True if sequences are divided over the tensor group.
@@ -95,6 +98,10 @@ fn one() -> u32 {
     1
 }
 
+fn is_one(degree: &u32) -> bool {
+    *degree == 1
+}
+
 fn none() -> String {
     "none".into()
 }
@@ -115,6 +122,7 @@ impl From<&Configuration> for ConfigurationPart {
             vp: layout.virtual_stages,
             cp: layout.context,
             ep: layout.expert,
+            etp: layout.expert_tensor,
             dp: layout.data,
             mbs: layout.micro_batch,
             recompute: configuration.recompute.to_string(),
@@ -139,19 +147,20 @@ impl TryFrom<&ConfigurationPart> for Configuration {
             ("vp", part.vp),
             ("cp", part.cp),
             ("ep", part.ep),
+            ("etp", part.etp),
             ("dp", part.dp),
             ("mbs", part.mbs),
         ];
-        let counts = degrees.into_iter().chain(part.layers.iter().map(|&count| ("layers", count)));
-        for (field, value) in counts {
+        for (field, value) in degrees {
             if !(1..=MOST).contains(&value) {
                 return Err((field, format!("is {value}, must be a whole number from 1 to {MOST}")));
             }
         }
-        let Some(recompute) = Recompute::find(&part.recompute) else {
-            let shown = crate::text::printable(&part.recompute);
-            return Err(("recompute", format!("is `{shown}`, must be none, selective, full or full:LAYERS")));
-        };
+        if let Some(count) = part.layers.iter().find(|&&count| count > MOST) {
+            return Err(("layers", format!("is {count}, must be a whole number from 0 to {MOST}")));
+        }
+        let recompute = Recompute::parse(&part.recompute)
+            .map_err(|problem| ("recompute", problem.trim_start_matches("recompute ").to_string()))?;
         let zero_bubble = match part.schedule.as_deref() {
             None | Some("1f1b" | "interleaved") => None,
             Some(id) => Some(ZeroBubble::find(id).ok_or_else(|| {
@@ -166,6 +175,7 @@ impl TryFrom<&ConfigurationPart> for Configuration {
                 virtual_stages: part.vp,
                 context: part.cp,
                 expert: part.ep,
+                expert_tensor: part.etp,
                 data: part.dp,
                 micro_batch: part.mbs,
             },

@@ -180,7 +180,7 @@ impl From<&TrainingProfile> for TrainingPart {
         let setting = |(name, _): &(&str, &str)| ((*name).to_string(), profile.settings.text(name));
         let sheet = training::hardware::find(profile.accelerator.id).map(training::Accelerator::named);
         let changed = profile.accelerator.named().into_iter().filter(|own| !sheet.is_some_and(|all| all.contains(own)));
-        let shipped = training::Constants::shipped(profile.accelerator.generation).named();
+        let shipped = training::Constants::shipped(profile.accelerator.generation, profile.stack).named();
         let fitted = profile.constants.named().into_iter().filter(|own| !shipped.contains(own));
         TrainingPart {
             figures: changed.filter_map(|(name, figure)| Some((name.to_string(), figure?))).collect(),

@@ -24,7 +24,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     ];
     if profile.model.has_experts() {
         sets.push(format!("model.expert_model_parallel_size = {}", layout.expert));
-        sets.push("model.expert_tensor_parallel_size = 1".into());
+        sets.push(format!("model.expert_tensor_parallel_size = {}", layout.expert_tensor));
     }
     if layout.virtual_stages > 1 {
         sets.push(format!("model.virtual_pipeline_model_parallel_size = {}", layout.virtual_stages));
@@ -36,7 +36,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
         let style = if settings.context_style == ContextStyle::AllToAll { "a2a" } else { "p2p" };
         sets.push(format!("model.cp_comm_type = \"{style}\""));
     }
-    sets.extend(recomputation(run.recompute));
+    sets.extend(recomputation(run));
     sets.push(format!("model.seq_length = {}", run.sequence));
     sets.push(format!("config.dataset.sequence_length = {}", run.sequence));
     sets.push(format!("config.train.micro_batch_size = {}", layout.micro_batch));
@@ -51,6 +51,13 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     if settings.fsdp {
         sets.push("config.ddp.use_megatron_fsdp = True".into());
         sets.push("config.ddp.data_parallel_sharding_strategy = \"optim_grads_params\"".into());
+    }
+    if settings.activation_offload > 0 {
+        sets.push("model.cpu_offloading = True".into());
+        sets.push(format!("model.cpu_offloading_num_layers = {}", settings.activation_offload));
+    }
+    if settings.optimizer_offload {
+        sets.push("config.optimizer.optimizer_cpu_offload = True".into());
     }
     sets.push(format!("model.cross_entropy_loss_fusion = {}", python::truth(settings.fused_cross_entropy)));
     let kernel = if settings.attention == AttentionKernel::Unfused { "unfused" } else { "flash" };
@@ -79,7 +86,7 @@ def planned(config):
     )
 }
 
-fn recomputation(recompute: Recompute) -> Vec<String> {
+fn recomputation(run: &TrainingRun) -> Vec<String> {
     let full = |method: &str, layers: u32| {
         vec![
             "model.recompute_granularity = \"full\"".to_string(),
@@ -87,12 +94,16 @@ fn recomputation(recompute: Recompute) -> Vec<String> {
             format!("model.recompute_num_layers = {layers}"),
         ]
     };
-    match recompute {
+    match run.recompute {
         Recompute::None => vec!["model.recompute_granularity = None".into()],
-        Recompute::Selective => vec![
-            "model.recompute_granularity = \"selective\"".into(),
-            "model.recompute_modules = [\"core_attn\"]".into(),
-        ],
+        Recompute::Selective(_) => {
+            let modules: Vec<String> = run.modules().names().into_iter().map(python::string).collect();
+            vec![
+                "model.recompute_granularity = \"selective\"".into(),
+                format!("model.recompute_modules = [{}]", modules.join(", ")),
+            ]
+        }
+        Recompute::Every(_) => vec!["# fill in: Megatron-Core has no option to recompute every n-th layer".into()],
         Recompute::Full => full("uniform", 1),
         Recompute::Layers(count) => full("block", count),
     }
@@ -101,6 +112,8 @@ fn recomputation(recompute: Recompute) -> Vec<String> {
 /// Name of a recipe for mixed precision.
 fn precision(precision: TrainingPrecision) -> &'static str {
     match precision {
+        // Without mixed precision, all is in 32 bits.
+        TrainingPrecision::Fp32 => "fp32",
         TrainingPrecision::Bf16 => "bf16_mixed",
         TrainingPrecision::Fp16 => "fp16_mixed",
         TrainingPrecision::Fp8 => "bf16_with_fp8_current_scaling_mixed",

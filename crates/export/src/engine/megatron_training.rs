@@ -30,8 +30,7 @@ pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String
     if profile.model.has_experts() {
         flags.push(format!("--expert-model-parallel-size {}", layout.expert));
         if layout.tensor > 1 {
-            // The figures assume whole experts; by default Megatron divides each over the tensor parts.
-            flags.push("--expert-tensor-parallel-size 1".into());
+            flags.push(format!("--expert-tensor-parallel-size {}", layout.expert_tensor));
         }
     }
     flags.extend(split(profile, &run, &configuration));
@@ -114,11 +113,14 @@ pub(super) fn layout(profile: &TrainingProfile, run: &TrainingRun, configuration
 fn recomputation(run: &TrainingRun) -> Vec<String> {
     let flags = match run.recompute {
         Recompute::None => return vec![],
-        Recompute::Selective => "--recompute-granularity selective --recompute-modules core_attn".to_string(),
+        Recompute::Selective(_) => {
+            format!("--recompute-granularity selective --recompute-modules {}", run.modules().names().join(" "))
+        }
         Recompute::Full => "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1".into(),
         Recompute::Layers(count) => {
             format!("--recompute-granularity full --recompute-method block --recompute-num-layers {count}")
         }
+        Recompute::Every(_) => "# fill in: Megatron-LM has no option to recompute every n-th layer".into(),
     };
     vec![flags]
 }
@@ -140,6 +142,19 @@ fn software(run: &TrainingRun) -> Vec<String> {
     add(settings.dp_overlap && settings.distributed_optimizer && !settings.fsdp, "--overlap-param-gather");
     add(settings.fused_cross_entropy, "--cross-entropy-loss-fusion");
     add(settings.gradient_bytes == 2, "--grad-reduce-in-bf16");
+    add(settings.optimizer_offload, "--optimizer-cpu-offload");
+    let narrow = settings.moment_bytes < 4 || settings.master_bytes < 4;
+    add(narrow, "--use-precision-aware-optimizer");
+    let numbers = |bytes: u32| match bytes {
+        1 => "fp8",
+        2 => "bf16",
+        _ => "fp32",
+    };
+    let moments = numbers(settings.moment_bytes);
+    add(settings.moment_bytes < 4, &format!("--exp-avg-dtype {moments}"));
+    add(settings.moment_bytes < 4, &format!("--exp-avg-sq-dtype {moments}"));
+    add(settings.master_bytes == 2, "--main-params-dtype fp16");
+
     add(settings.attention == AttentionKernel::Unfused, "--attention-backend unfused");
     add(settings.attention != AttentionKernel::Unfused, "--attention-backend flash");
     let all_to_all = settings.context_style == ContextStyle::AllToAll;
@@ -149,6 +164,7 @@ fn software(run: &TrainingRun) -> Vec<String> {
 
 fn precision(run: &TrainingRun) -> Vec<String> {
     let flags = match run.precision {
+        TrainingPrecision::Fp32 => return vec![],
         TrainingPrecision::Bf16 => "--bf16",
         TrainingPrecision::Fp16 => "--fp16",
         TrainingPrecision::Fp8 => "--bf16 --fp8-format hybrid",

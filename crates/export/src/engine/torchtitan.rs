@@ -30,8 +30,8 @@ pub(super) struct RegistryEntry<'a> {
     pub head: Vec<String>,
     /// Model that the plan is for.
     pub base: FileModel,
-    /// True if all layers recompute.
-    pub recompute: bool,
+    /// Kind of recomputation.
+    pub checkpoint: Checkpoint,
     /// Module names of every part.
     pub parts: &'a [Vec<String>],
     /// Statements of the function, without indent.
@@ -42,8 +42,9 @@ impl RegistryEntry<'_> {
     /// Text of the file.
     pub(super) fn text(&self) -> String {
         let head: String = self.head.iter().map(|line| format!("# {line}\n")).collect();
-        let import =
-            if self.recompute { "from torchtitan.distributed.activation_checkpoint import FullAC\n" } else { "" };
+        let import = self.checkpoint.class().map_or_else(String::new, |class| {
+            format!("from torchtitan.distributed.activation_checkpoint import {class}\n")
+        });
         let list = |part: &Vec<String>| part.iter().map(|name| python::string(name)).collect::<Vec<_>>().join(", ");
         let parts: String = self.parts.iter().map(|part| format!("    [{}],\n", list(part))).collect();
         let own = self.base.statement().map(|set| format!("    {set}\n")).unwrap_or_default();
@@ -103,9 +104,31 @@ pub(super) fn batch(stages: usize, micro: Option<u64>, count: u64, replicas: u64
     }
 }
 
-/// Statement for recomputation.
-pub(super) fn checkpoint(recompute: bool) -> String {
-    format!("config.activation_checkpoint = {}", if recompute { "FullAC.Config()" } else { "None" })
+/// Recomputation that torchtitan knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Checkpoint {
+    None,
+    /// Every second matrix product of every layer.
+    Operators,
+    /// All layers.
+    Full,
+}
+
+impl Checkpoint {
+    /// Class of its configuration.
+    fn class(self) -> Option<&'static str> {
+        match self {
+            Checkpoint::None => None,
+            Checkpoint::Operators => Some("SelectiveAC"),
+            Checkpoint::Full => Some("FullAC"),
+        }
+    }
+
+    /// Statement that sets it.
+    pub(super) fn statement(self) -> String {
+        let value = self.class().map_or("None".to_string(), |class| format!("{class}.Config()"));
+        format!("config.activation_checkpoint = {value}")
+    }
 }
 
 pub(super) fn text(job: &EngineJob<'_>) -> String {
@@ -113,7 +136,7 @@ pub(super) fn text(job: &EngineJob<'_>) -> String {
     let (replicate, shard) = if job.shards_optimizer() { (1, d) } else { (d, 1) };
     let (parts, _) = complete(modules(&job.parts.parts, job.names), job.names);
     let base = FileModel { layers: job.blocks() as u64, model: job.model(), in_8_bits: false };
-    let recompute = job.recomputes();
+    let checkpoint = if job.recomputes() { Checkpoint::Full } else { Checkpoint::None };
     let micro = job.cut.micro_batch_size.map(u64::from);
     let (stages, schedule) = (job.ranks(), word(job.schedule));
     let mut sets = vec![
@@ -135,13 +158,13 @@ pub(super) fn text(job: &EngineJob<'_>) -> String {
     if job.tensor_overlap() {
         sets.extend(ASYNC.map(String::from));
     }
-    sets.push(checkpoint(recompute));
+    sets.push(checkpoint.statement());
     let degrees = format!(
         "The degrees as flags: --parallelism.pipeline_parallel_degree {stages} --parallelism.tensor_parallel_degree {t} \
          --parallelism.pipeline_parallel_schedule {schedule}"
     );
     let head = vec![job.layout_line(), SAVE.into(), degrees];
-    RegistryEntry { head, base, recompute, parts: &parts, sets }.text()
+    RegistryEntry { head, base, checkpoint, parts: &parts, sets }.text()
 }
 
 /// Statement for the precision of products, if torchtitan supports it.

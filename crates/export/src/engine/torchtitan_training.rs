@@ -6,7 +6,7 @@
 
 use super::{
     ModuleNames, python,
-    torchtitan::{self, RegistryEntry},
+    torchtitan::{self, Checkpoint, RegistryEntry},
     torchtitan_model::FileModel,
 };
 use plantui_core::{
@@ -59,8 +59,14 @@ pub(super) fn text(
         in_8_bits: run.precision.bits() < 16,
     };
     let shards = settings.fsdp || settings.distributed_optimizer;
-    let (replicate, shard) = if shards { (1, layout.data) } else { (layout.data, 1) };
-    let recompute = run.recompute == Recompute::Full;
+    // Context ranks lie between the shards, so that the degrees count replicas of sequences.
+    let shard = if shards { run.shards(f64::from(layout.data)) as u32 } else { 1 };
+    let replicate = layout.data / shard;
+    let checkpoint = match run.recompute {
+        Recompute::Full => Checkpoint::Full,
+        Recompute::Selective(_) => Checkpoint::Operators,
+        _ => Checkpoint::None,
+    };
     let micro = u64::from(layout.micro_batch);
     let mut sets = vec![
         format!("parallelism.pipeline_parallel_degree = {stages}"),
@@ -83,7 +89,7 @@ pub(super) fn text(
     let replicas = u64::from(layout.data);
     sets.extend(torchtitan::batch(stages as usize, Some(micro), run.microbatches(), replicas));
     sets.push(format!("config.training.seq_len = {}", run.sequence));
-    sets.push(torchtitan::checkpoint(recompute));
+    sets.push(checkpoint.statement());
     if run.precision.bits() < 16 {
         sets.push(format!("# fill in: a converter of the model for {} (torchao)", run.precision.id()));
     } else if run.precision == TrainingPrecision::Fp16 {
@@ -93,5 +99,5 @@ pub(super) fn text(
         sets.extend(torchtitan::ASYNC.map(String::from));
     }
     let head = vec![format!("{} ranks: {layout}", layout.devices()), torchtitan::SAVE.into()];
-    RegistryEntry { head, base, recompute, parts: &parts, sets }.text()
+    RegistryEntry { head, base, checkpoint, parts: &parts, sets }.text()
 }

@@ -12,7 +12,7 @@ use plantui_core::{
     cluster::Limits,
     family::{
         check,
-        training::{AttentionKernel, ContextStyle, Recompute, TrainingRun, ZeroBubble, configured, program},
+        training::{AttentionKernel, ContextStyle, Modules, Recompute, TrainingRun, ZeroBubble, configured, program},
     },
     plan::{Configuration, Plan},
     workload::{TrainingProfile, Workload},
@@ -87,11 +87,26 @@ fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<String> {
 /// Nearest configuration that the engine can run, and the losses.
 fn nearest(engine: Engine, own: &Configuration) -> (Configuration, Vec<String>) {
     let (mut near, mut losses) = (own.clone(), vec![]);
-    if engine == Engine::TorchTitan
-        && let Recompute::Layers(layers) = own.recompute
-    {
-        losses.push(format!("it recomputes all layers or none, not {layers} of each stage: all recompute"));
-        near.recompute = Recompute::Full;
+    let titan = engine == Engine::TorchTitan;
+    match own.recompute {
+        Recompute::Layers(layers) if titan => {
+            losses.push(format!("it recomputes all layers or none, not {layers} of each stage: all recompute"));
+            near.recompute = Recompute::Full;
+        }
+        Recompute::Every(step) => {
+            losses.push(format!("it does not recompute one layer in {step}: all recompute"));
+            near.recompute = Recompute::Full;
+        }
+        Recompute::Selective(modules) if titan && !modules.is_empty() && modules != Modules::OPERATORS => {
+            let names = modules.names().join(", ");
+            losses.push(format!("it recomputes no modules ({names}): every second matrix product recomputes"));
+            near.recompute = Recompute::Selective(Modules::OPERATORS);
+        }
+        Recompute::Selective(modules) if !titan && modules.has(Modules::OPERATORS) => {
+            losses.push("it recomputes modules, not single matrix products: all layers recompute".into());
+            near.recompute = Recompute::Full;
+        }
+        _ => {}
     }
     (near, losses)
 }

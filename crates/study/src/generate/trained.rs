@@ -13,7 +13,7 @@ use plantui_core::{
     family::training::{
         Layout, Projection, Recompute, TrainingRun, check,
         iteration::Parameters,
-        layer::{LayerTime, RunRates},
+        layer::{LayerTime, Repeated, RunRates},
         memory,
     },
     units,
@@ -162,7 +162,8 @@ impl LayerCostModel<'_> {
         let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(tensor);
         if let Some(layer) = self.profile.layer_of(node) {
             let kind = model.kind(layer);
-            let LayerTime { forward, backward, again, .. } = rates.layer(kind, recompute);
+            let repeated = if recompute == Recompute::Full { Repeated::Whole } else { Repeated::NOTHING };
+            let LayerTime { forward, backward, again, .. } = rates.layer(kind, repeated);
             let of = Parameters::of_layer(model, &run, kind);
             let parameters = of.shared + of.experts;
             let kept = if recompute == Recompute::Full { input } else { memory::layer_bytes(model, &run, kind) };

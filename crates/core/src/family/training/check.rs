@@ -7,8 +7,8 @@ use thiserror::Error;
 use super::split::StageSplit;
 use crate::workload::training::{
     hardware::{Accelerator, Generation},
-    model::{FeedForward, Model},
-    run::{AttentionKernel, ContextStyle, Recompute, TrainingPrecision, TrainingRun, ZeroBubble},
+    model::{FeedForward, LayerKind, Model},
+    run::{AttentionKernel, ContextStyle, Recompute, Stack, TrainingPrecision, TrainingRun, ZeroBubble},
 };
 
 /// Reason why a run cannot be launched. Displays as one sentence.
@@ -112,16 +112,7 @@ fn tensor(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
         );
     }
     for kind in &model.kinds {
-        let attention = &kind.attention;
-        let (heads, groups) = (attention.heads(), attention.key_value_heads());
-        for (what, count) in [("attention heads", heads), ("key/value heads (query groups)", groups)] {
-            if !count.is_multiple_of(t) {
-                return refuse(
-                    format!("tp={t} does not divide the model's {count} {what}"),
-                    format!("every tensor-parallel rank has whole heads: tp must divide {heads} and {groups}"),
-                );
-            }
-        }
+        heads(kind, run.stack, t)?;
         let width = match kind.feed_forward {
             FeedForward::Dense { width, .. } => width,
             FeedForward::Experts(experts) if experts.shared_width > 0 => experts.shared_width,
@@ -135,6 +126,32 @@ fn tensor(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Checks that every rank of a tensor group of `t` has whole heads.
+fn heads(kind: &LayerKind, stack: Stack, t: u64) -> Result<(), Refusal> {
+    let (heads, groups) = (kind.attention.heads(), kind.attention.key_value_heads());
+    if !heads.is_multiple_of(t) {
+        return refuse(
+            format!("tp={t} does not divide the model's {heads} attention heads"),
+            "every tensor-parallel rank has whole heads",
+        );
+    }
+    // Megatron-Core copies a head of keys and values to all ranks that need it.
+    let copies = stack != Stack::Torchtitan && t.is_multiple_of(groups);
+    if !groups.is_multiple_of(t) && !copies {
+        let repair = match stack {
+            Stack::Torchtitan => format!("torchtitan gives every rank whole heads: tp must divide {groups}"),
+            _ => format!("tp must divide the {groups} heads, or be a multiple (Megatron-Core copies them)"),
+        };
+        return refuse(format!("tp={t} does not divide the model's {groups} key/value heads"), repair);
+    }
+    Ok(())
+}
+
+/// True if the heads of every layer can be divided over a tensor group.
+pub fn takes_tensor(model: &Model, stack: Stack, tensor: u32) -> bool {
+    model.kinds.iter().all(|kind| heads(kind, stack, tensor.into()).is_ok())
 }
 
 fn context(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
@@ -154,7 +171,8 @@ fn context(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
         }
         if run.settings.context_style == ContextStyle::AllToAll {
             for kind in &model.kinds {
-                let (heads, groups) = (kind.attention.heads() / t, kind.attention.key_value_heads() / t);
+                let attention = kind.attention.replicated(run.layout.tensor);
+                let (heads, groups) = (attention.heads() / t, attention.key_value_heads() / t);
                 if let Some(count) = [heads, groups].into_iter().find(|count| !count.is_multiple_of(c)) {
                     return refuse(
                         format!(
@@ -176,12 +194,20 @@ fn context(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
 }
 
 fn experts(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
-    let e = u64::from(run.layout.expert);
-    if e == 1 {
-        return Ok(());
-    }
+    let layout = &run.layout;
+    let [e, parts] = [layout.expert, layout.expert_tensor].map(u64::from);
     if !model.has_experts() {
-        return refuse(format!("ep={e}, but {} has no experts", model.name), "leave ep out");
+        return match (e, parts) {
+            (1, 1) => Ok(()),
+            (1, _) => refuse(format!("etp={parts}, but {} has no experts", model.name), "leave etp out"),
+            _ => refuse(format!("ep={e}, but {} has no experts", model.name), "leave ep out"),
+        };
+    }
+    if layout.tensor > 1 && !run.settings.sequence_parallel {
+        return refuse(
+            format!("tp={} with experts needs sequence_parallel (Megatron-Core, torchtitan)", layout.tensor),
+            "set sequence_parallel=true, or tp=1",
+        );
     }
     for experts in model.kinds.iter().filter_map(|kind| kind.experts()) {
         if !experts.count.is_multiple_of(e) {
@@ -191,11 +217,28 @@ fn experts(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
             );
         }
     }
-    let group = u64::from(run.layout.data) * u64::from(run.layout.context);
-    if !group.is_multiple_of(e) {
+    if run.stack == Stack::Torchtitan && parts != 1 && (e != 1 || parts != u64::from(layout.tensor)) {
         return refuse(
-            format!("ep={e} does not divide dp·cp = {}·{} = {group}", run.layout.data, run.layout.context),
-            "expert-parallel groups lie within the data-parallel and context-parallel ranks",
+            format!("torchtitan 0.3 has no degree of its own to divide each expert, but etp={parts}"),
+            "leave etp out: experts are divided by tp without ep, and are whole with it",
+        );
+    }
+    for experts in model.kinds.iter().filter_map(|kind| kind.experts()) {
+        if !experts.width.is_multiple_of(parts) {
+            return refuse(
+                format!("etp={parts} does not divide the experts' width {}", experts.width),
+                "ranks that share an expert have equal parts of it",
+            );
+        }
+    }
+    let (group, ranks) = (layout.stage_devices(), layout.expert_ranks());
+    if !group.is_multiple_of(ranks) {
+        return refuse(
+            format!(
+                "ep·etp = {e}·{parts} = {ranks} does not divide tp·cp·dp = {}·{}·{} = {group}",
+                layout.tensor, layout.context, layout.data
+            ),
+            "experts are divided over the ranks of a stage (parallel folding, Megatron-Core from 0.9)",
         );
     }
     Ok(())
@@ -245,8 +288,8 @@ fn stages(model: &Model, run: &TrainingRun) -> Result<StageSplit, Refusal> {
     if run.layers.is_empty() {
         let chunks = p * v;
         return StageSplit::even(layers, layout).map(placed).ok_or_else(|| Refusal {
-            problem: format!("{layers} layers do not divide evenly over pp·vp = {p}·{v} = {chunks} stages"),
-            repair: "one layer fewer at both ends does not help; choose other degrees, or give --layers".into(),
+            problem: format!("{layers} layers are too few for pp·vp = {p}·{v} = {chunks} stages"),
+            repair: format!("every stage but the first and the last needs a layer: pp·vp can be up to {}", layers + 2),
         });
     }
     let counts: Vec<usize> = run.layers.iter().map(|&count| count as usize).collect();
@@ -258,8 +301,11 @@ fn stages(model: &Model, run: &TrainingRun) -> Result<StageSplit, Refusal> {
             "give one number per stage, in the order of the model".into(),
         );
     }
-    if counts.contains(&0) {
-        return refuse("--layers leaves a stage without layers".into(), "give every stage at least one".into());
+    if counts.get(1..counts.len() - 1).is_some_and(|inner| inner.contains(&0)) {
+        return refuse(
+            "--layers leaves a stage without layers".into(),
+            "only the first may hold just the embedding, and the last just the head".into(),
+        );
     }
     if sum != layers {
         return refuse(

@@ -53,19 +53,9 @@ pub fn schedule_of(zero_bubble: ZeroBubble) -> Schedule {
     }
 }
 
-/// Number of recomputed layers of every virtual stage.
-pub fn recomputed(recompute: Recompute) -> usize {
-    match recompute {
-        Recompute::Layers(count) => count as usize,
-        Recompute::Full => usize::MAX,
-        Recompute::None | Recompute::Selective => 0,
-    }
-}
-
 /// Plan of a configuration with this split of the layers.
 pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &StageSplit) -> Plan {
     let layout = &configuration.layout;
-    let again = recomputed(configuration.recompute);
     let stage = |index: usize| {
         let (mut nodes, mut choices) = (vec![], vec![]);
         let mut add = |node: usize, again: bool| {
@@ -76,7 +66,7 @@ pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &Sta
             add(0, false);
         }
         for chunk in split.chunks(index) {
-            chunk.clone().enumerate().for_each(|(place, layer)| add(layer + 1, place < again));
+            chunk.clone().enumerate().for_each(|(place, layer)| add(layer + 1, configuration.recompute.repeats(place)));
         }
         if index == split.last() {
             add(profile.nodes() - 1, false);

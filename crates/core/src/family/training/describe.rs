@@ -1,12 +1,15 @@
 //! Words and columns of a model to be trained: costs of a layer alone, on one device, for one sequence.
 
-use super::{configured, facts, layer::RunRates, memory};
+use super::{
+    configured, facts,
+    layer::{Repeated, RunRates},
+    memory,
+};
 use crate::{
     cluster::Limits,
     family::describe::{Amount, Describe, Detail, FamilyFigure, StageTraffic, runs},
     plan::{Plan, document::PredictionPart},
     units,
-    workload::training::run::Recompute,
     workload::{NodeIndex, TrainingProfile, Workload},
 };
 
@@ -41,7 +44,7 @@ fn alone(profile: &TrainingProfile, node: NodeIndex) -> SingleDeviceCosts {
         };
     };
     let kind = profile.model.kind(layer);
-    let time = rates.layer(kind, Recompute::None);
+    let time = rates.layer(kind, Repeated::NOTHING);
     SingleDeviceCosts {
         forward_s: time.forward.total(),
         backward_s: time.backward.total(),

@@ -76,8 +76,8 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
             let wanted = request::accelerator(value).map_err(DialError)?;
             // Selecting the current hardware keeps the figures of the file's own hardware.
             if wanted.id != profile.accelerator.id {
-                profile.accelerator = *wanted;
-                profile.constants = Constants::shipped(wanted.generation);
+                profile.move_to(*wanted, profile.stack);
+                profile.constants = Constants::shipped(wanted.generation, profile.stack);
                 if profile.precision == TrainingPrecision::Bf16 {
                     profile.precision = wanted.usual_precision();
                 }
@@ -107,7 +107,7 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
 /// True if the hardware supports products in this precision.
 fn has(profile: &TrainingProfile, precision: TrainingPrecision) -> bool {
     match precision.bits() {
-        16 => true,
+        16 | 32 => true,
         8 => profile.accelerator.peak_8.is_some(),
         _ => profile.accelerator.peak_4.is_some(),
     }
@@ -167,6 +167,9 @@ mod tests {
         let same = dial::turned(&calibrated, HARDWARE, "h100").expect("it is known");
         assert_eq!(remarks(&same), Some(1));
         let precision = dial::dials(&ampere).into_iter().find(|own| own.id == PRECISION).expect("it is there");
-        assert!(precision.steps.iter().flatten().all(|id| id == "bf16" || id == "fp16"), "{precision:?}");
+        assert!(
+            precision.steps.iter().flatten().all(|id| ["fp32", "bf16", "fp16"].contains(&id.as_str())),
+            "{precision:?}"
+        );
     }
 }

@@ -3,16 +3,18 @@
 use super::{
     calibrate::Calibration,
     check::{self, Refusal},
-    iteration::{IterationCosts, IterationTerms},
+    iteration::{IterationCosts, IterationTerms, StageTime},
+    layer::PassTime,
     memory::{self, StageMemory},
     program,
     split::StageSplit,
     truth::{self, Trust},
 };
 use crate::workload::training::{
-    hardware::{Accelerator, Constants},
+    constants::Constants,
+    hardware::Accelerator,
     model::Model,
-    run::{Recompute, TrainingRun},
+    run::{Modules, TrainingRun},
 };
 
 /// Result of comparing a run's memory with the device's.
@@ -120,7 +122,7 @@ impl Estimate {
         devices: u64,
         calibration: Option<&Calibration>,
     ) -> Result<Self, Refusal> {
-        let shipped = Constants::shipped(accelerator.generation);
+        let shipped = Constants::shipped(accelerator.generation, run.stack);
         Estimate::under(model, run, accelerator, devices, &shipped, calibration)
     }
 
@@ -145,7 +147,8 @@ impl Estimate {
         let terms = costs.terms();
         let simulated_s = program::iteration(model, run, &costs, &held);
         let as_even = || StageSplit::even(model.layers.len(), &run.layout).as_ref() == Some(&split);
-        let even = run.zero_bubble.is_none() && (run.layers.is_empty() || as_even());
+        let divides = StageSplit::is_even(model.layers.len(), &run.layout);
+        let even = run.zero_bubble.is_none() && divides && (run.layers.is_empty() || as_even());
         let iteration_s = if even { terms.iteration } else { simulated_s };
         let stages = costs.stages.iter().zip(&held).enumerate().map(|(index, (time, &memory))| StageEstimate {
             layers: split.layers(index),
@@ -155,6 +158,7 @@ impl Estimate {
             memory,
         });
         let peak = match run.precision.bits() {
+            32 => Some(accelerator.peak_32),
             8 => accelerator.peak_8,
             4 => accelerator.peak_4,
             _ => None,
@@ -163,7 +167,7 @@ impl Estimate {
         let sequence = run.sequence as f64;
         let batch = run.global_batch as f64;
         let flops = batch * model.training_flops(sequence) / (iteration_s * devices as f64);
-        let again = batch * again_flops(model, run, &split) / (iteration_s * devices as f64);
+        let again = batch * again_flops(model, run, &costs) / (iteration_s * devices as f64);
         let tokens_per_s = batch * sequence / iteration_s;
         let trust = Trust::of(model, run, accelerator, &constants);
         let memory_bytes = memory::fullest(&held);
@@ -200,16 +204,16 @@ fn scaled(stage: &StageMemory, factor: f64) -> StageMemory {
     }
 }
 
-/// Operations per sequence that recomputation adds.
-fn again_flops(model: &Model, run: &TrainingRun, split: &StageSplit) -> f64 {
+/// Operations per sequence that recomputation adds: in proportion to the time of products and attention that run again.
+fn again_flops(model: &Model, run: &TrainingRun, costs: &IterationCosts) -> f64 {
     let sequence = run.sequence as f64;
-    let recomputed = match run.recompute {
-        Recompute::Full => usize::MAX,
-        Recompute::Layers(count) => count as usize,
-        Recompute::None | Recompute::Selective => 0,
+    let forward: f64 =
+        model.layers.iter().map(|&kind| model.layer_flops(&model.kinds[usize::from(kind)], sequence)).sum();
+    let time = |of: fn(&StageTime) -> &PassTime| -> f64 {
+        costs.stages.iter().map(|stage| of(stage).gemm + of(stage).attention).sum()
     };
-    let stages = (0..split.stages()).flat_map(|stage| split.by_kind(stage, model, recomputed).into_iter().enumerate());
-    stages.map(|(kind, [_, again])| again * model.layer_flops(&model.kinds[kind], sequence)).sum()
+    let once = time(|stage| &stage.forward);
+    if once > 0.0 { forward * time(|stage| &stage.again) / once } else { 0.0 }
 }
 
 /// Waiting time during warm-up and drain, as a fraction. For a simulated time it is the remainder beside the slowest
@@ -237,6 +241,7 @@ fn busy(costs: &IterationCosts, terms: &IterationTerms) -> Vec<(&'static str, f6
         ("tensor_parallel", layers.tensor_parallel),
         ("context_parallel", layers.context_parallel),
         ("expert_parallel", layers.expert_parallel),
+        ("offload", layers.offload),
         ("head", terms.head / p),
     ]
 }
@@ -304,7 +309,7 @@ fn assumptions(
                 .into(),
         );
     }
-    if run.recompute == Recompute::Selective && run.settings.attention != super::AttentionKernel::Unfused {
+    if run.modules() == Modules::CORE_ATTENTION && run.settings.attention != super::AttentionKernel::Unfused {
         sentences.push("selective recomputation changes nothing: fused attention recomputes its scores anyway".into());
     }
     if run.sequence > model.longest_sequence {

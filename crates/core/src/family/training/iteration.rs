@@ -5,12 +5,13 @@
 //! little to all of it. `O(p·v + layers)` time.
 
 use super::{
-    configured::recomputed,
-    layer::{LayerTime, PassTime, RunRates, Traffic},
+    layer::{LayerTime, PassTime, Repeated, RunRates, Traffic},
+    memory,
     split::StageSplit,
 };
 use crate::workload::training::{
-    hardware::{Accelerator, Constants},
+    constants::Constants,
+    hardware::Accelerator,
     model::{Model, Projection},
     run::{LinkShares, Recompute, TrainingRun},
 };
@@ -194,19 +195,15 @@ impl IterationCosts {
 }
 
 /// Times of every kind of layer, without and with full recomputation.
-struct LayerTimes {
-    recomputed: usize,
+struct LayerTimes<'a> {
+    run: &'a TrainingRun,
     kinds: Vec<[LayerTime; 2]>,
 }
 
-impl LayerTimes {
-    fn new(rates: &RunRates<'_>, model: &Model, run: &TrainingRun) -> Self {
-        let kept = match run.recompute {
-            Recompute::Selective => Recompute::Selective,
-            _ => Recompute::None,
-        };
-        let both = |kind| [rates.layer(kind, kept), rates.layer(kind, Recompute::Full)];
-        LayerTimes { recomputed: recomputed(run.recompute), kinds: model.kinds.iter().map(both).collect() }
+impl<'a> LayerTimes<'a> {
+    fn new(rates: &RunRates<'_>, model: &Model, run: &'a TrainingRun) -> Self {
+        let both = |kind| [rates.layer(kind, Repeated::Modules(run.modules())), rates.layer(kind, Repeated::Whole)];
+        LayerTimes { run, kinds: model.kinds.iter().map(both).collect() }
     }
 
     fn stage(&self, rates: &RunRates<'_>, model: &Model, split: &StageSplit, stage: usize) -> StageTime {
@@ -217,7 +214,7 @@ impl LayerTimes {
             time.again.add(&layer.again, count);
             time.weights += count * layer.weights;
         };
-        for ([whole, again], counts) in self.kinds.iter().zip(split.by_kind(stage, model, self.recomputed)) {
+        for ([whole, again], counts) in self.kinds.iter().zip(split.by_kind(stage, model, self.run.recompute)) {
             if counts[0] > 0.0 {
                 add(whole, counts[0]);
             }
@@ -239,6 +236,19 @@ impl LayerTimes {
         if stage == 0 {
             time.embedding = rates.embedding();
         }
+        let offloaded = self.run.settings.activation_offload;
+        if offloaded > 0 {
+            let counts = split.first_by_kind(stage, model, self.run.recompute, offloaded);
+            for (kind, ([whole, again], counts)) in model.kinds.iter().zip(self.kinds.iter().zip(counts)) {
+                let bytes = [memory::layer_bytes(model, self.run, kind), memory::layer_input(model, self.run)];
+                for ((layer, bytes), count) in [whole, again].into_iter().zip(bytes).zip(counts) {
+                    // The copies run beside the layer that follows, which takes as long.
+                    let seconds = rates.host_copy(bytes);
+                    time.forward.offload += count * (seconds - layer.forward.total()).max(0.0);
+                    time.backward.offload += count * (seconds - layer.backward.total()).max(0.0);
+                }
+            }
+        }
         time
     }
 }
@@ -256,7 +266,7 @@ impl Parameters {
     /// Parameters of one layer of a kind.
     pub fn of_layer(model: &Model, run: &TrainingRun, kind: &super::LayerKind) -> Self {
         let (t, h) = (f64::from(run.layout.tensor), model.hidden as f64);
-        let matrices = kind.attention.matrices(model.hidden);
+        let matrices = kind.attention.replicated(run.layout.tensor).matrices(model.hidden);
         let attention: f64 = matrices.iter().map(|matrix| matrix.on_rank(t)).map(|(n, k)| n * k).sum();
         let mut of = Parameters { shared: attention * (1.0 + f64::from(u8::from(kind.cross))), experts: 0.0 };
         let block = |width: f64, gated: bool| if gated { 3.0 } else { 2.0 } * width * h;
@@ -264,7 +274,7 @@ impl Parameters {
             super::FeedForward::Dense { width, gated } => of.shared += block(width as f64, gated) / t,
             super::FeedForward::Experts(e) => {
                 of.shared += block(e.shared_width as f64, e.gated) / t + e.count as f64 * h;
-                of.experts = block(e.width as f64, e.gated) * e.count as f64 / f64::from(run.layout.expert);
+                of.experts = block(e.width as f64, e.gated) * e.count as f64 / run.layout.expert_ranks() as f64;
             }
         }
         of
@@ -278,7 +288,7 @@ impl Parameters {
     /// Parameters of the layers of a stage.
     fn of_layers(model: &Model, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
         let mut sum = Parameters::default();
-        for (&layer, [count, _]) in each.iter().zip(split.by_kind(stage, model, 0)) {
+        for (&layer, [count, _]) in each.iter().zip(split.by_kind(stage, model, Recompute::None)) {
             sum.add(layer, count);
         }
         if stage == split.last() && model.prediction_layers > 0 {
@@ -334,7 +344,20 @@ impl Parameters {
 pub fn replicas(run: &TrainingRun) -> (f64, f64) {
     let layout = &run.layout;
     let shared = f64::from(layout.data) * f64::from(layout.context);
-    (shared, (shared * f64::from(layout.tensor) / f64::from(layout.expert)).max(1.0))
+    (shared, (layout.stage_devices() as f64 / layout.expert_ranks() as f64).max(1.0))
+}
+
+/// Bytes per parameter that a rank sends in an iteration of `m` microbatches, relative to a whole ring: the reduction of
+/// gradients and the gathers of weights.
+fn state_traffic(run: &TrainingRun, m: f64) -> f64 {
+    let settings = &run.settings;
+    let wide = run.element_bytes() / 2.0;
+    match () {
+        // Two gathers of 16-bit weights and one reduction for each microbatch.
+        () if settings.fsdp => 6.0 * wide * m,
+        () if settings.shard_gradients => 4.0 * m + 2.0 * wide,
+        () => 4.0 + 2.0 * wide,
+    }
 }
 
 /// Busy time of links: a lower bound on time, whatever fraction was fitted as hidden.
@@ -397,14 +420,22 @@ impl<'a> LinkTime<'a> {
         let (shared, experts) = replicas(run);
         let settings = &run.settings;
         let m = run.microbatches() as f64;
-        let times = if settings.fsdp { m } else { 1.0 };
         let (mut all, mut bytes) = (0.0, 0.0);
         for (elements, ranks) in [(of.shared, shared), (of.experts, experts)] {
             if ranks > 1.0 && elements > 0.0 {
-                let sent = 6.0 * elements * (ranks - 1.0) / ranks * times;
-                bytes += sent;
-                all += sent / rates.reduction(ranks) + REDUCTION_S;
+                let shards = run.shards(ranks);
+                let sent = state_traffic(run, m) * elements * (shards - 1.0) / shards;
+                let copies = ranks / shards;
+                // Copies of the shards reduce their gradients once more (HSDP).
+                let between = 2.0 * 4.0 * elements / shards * (copies - 1.0) / copies;
+                bytes += sent + between;
+                all += sent / rates.reduction(shards) + between / rates.reduction(ranks) + REDUCTION_S;
             }
+        }
+        let elements = of.shared / run.shards(shared) + of.experts / run.shards(experts);
+        if settings.parameter_offload {
+            // Each gather first brings the rank's shard from the host.
+            all += 2.0 * m * rates.host_copy(run.element_bytes() * elements);
         }
         let waits = transfer * f64::from(run.layout.virtual_stages);
         // Remaining time after that of some microbatches, during which links also carry other transfers.
@@ -413,7 +444,7 @@ impl<'a> LinkTime<'a> {
             self.links.iter().map(busy).fold(0.0, f64::max) - microbatches * (seconds + waits)
         };
         let data_parallel = if settings.fsdp {
-            (constants.fsdp_exposed * all).max(all - 0.8 * m * slowest).max(left(m, slowest))
+            (rates.gathers_exposed(shared) * all).max(all - 0.8 * m * slowest).max(left(m, slowest))
         } else if settings.dp_overlap {
             // Gradients are final in the last microbatch's backward pass, and the next iteration's first forward pass
             // waits for weights. Virtual stages spread both over a round of the pipeline.
@@ -423,8 +454,16 @@ impl<'a> LinkTime<'a> {
             all
         };
         let divided = settings.distributed_optimizer || settings.fsdp;
-        let step = |elements: f64, ranks: f64| (26.0 / if divided { ranks } else { 1.0 } + 8.0) * elements;
-        let optimizer = (step(of.shared, shared) + step(of.experts, experts)) / rates.memory();
+        let by = |ranks: f64| if divided { run.shards(ranks) } else { 1.0 };
+        let own = of.shared / by(shared) + of.experts / by(experts);
+        let state = 2.0 * f64::from(settings.master_bytes + 2 * settings.moment_bytes) + 2.0;
+        let unpacked = 8.0 * (of.shared + of.experts);
+        let optimizer = if settings.optimizer_offload {
+            // Gradients go down and weights come back; the host's memory is read and written in between.
+            2.0 * rates.host_copy(2.0 * own) + state * own / rates.host_memory() + unpacked / rates.memory()
+        } else {
+            (state * own + unpacked) / rates.memory()
+        };
         Reduction { data_parallel: data_parallel.min(all), optimizer, bytes }
     }
 }

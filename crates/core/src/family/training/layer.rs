@@ -5,17 +5,17 @@
 //! bytes; collectives are rings. `O(1)` per kind of layer.
 
 use crate::workload::training::{
-    hardware::{Accelerator, Constants},
-    model::{FeedForward, LayerKind, Model, Projection},
-    run::{AttentionKernel, ContextStyle, GroupLinks, LinkShares, Recompute, TrainingPrecision, TrainingRun},
+    constants::Constants,
+    hardware::Accelerator,
+    model::{FeedForward, LayerKind, MatrixSplit, Model, Projection, WeightMatrix},
+    run::{AttentionKernel, ContextStyle, GroupLinks, LinkShares, Modules, TrainingPrecision, TrainingRun},
 };
 
-/// Launch time of a kernel, seconds.
-const LAUNCH_S: f64 = 4e-6;
-/// Latency of one step of a ring, seconds.
-const HOP_S: f64 = 5e-6;
-/// Latency of an all-to-all, seconds.
-const ALL_TO_ALL_S: f64 = 10e-6;
+/// Factor on the time of a product with a width that is not a multiple of [`BLOCK`]: hidden width 14,400 on four ranks
+/// took 221 s per iteration where 160 s were predicted (BigScience).
+const ODD_WIDTH: f64 = 1.42;
+/// Width of a tile of the tensor cores.
+const BLOCK: f64 = 64.0;
 
 /// Memory traffic of a backward pass, relative to the forward pass.
 pub const BACKWARD_TRAFFIC: f64 = 1.6;
@@ -59,6 +59,8 @@ pub struct PassTime {
     pub context_parallel: f64,
     /// Expert-parallel transfers.
     pub expert_parallel: f64,
+    /// Exposed copies of activations to and from the host's memory.
+    pub offload: f64,
     /// Bytes of all transfers; not part of the time.
     pub traffic: Traffic,
 }
@@ -69,10 +71,10 @@ impl PassTime {
         self.parts().iter().sum()
     }
 
-    fn parts(&self) -> [f64; 7] {
+    fn parts(&self) -> [f64; 8] {
         let PassTime { gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel, .. } =
             *self;
-        [gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel]
+        [gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel, self.offload]
     }
 
     /// Adds another pass `times` times.
@@ -84,13 +86,44 @@ impl PassTime {
         self.tensor_parallel += times * other.tensor_parallel;
         self.context_parallel += times * other.context_parallel;
         self.expert_parallel += times * other.expert_parallel;
+        self.offload += times * other.offload;
         self.traffic.add(&other.traffic, times);
     }
+}
+
+/// Fraction of the sustained peak in 4 bits and the factors on 1/m, 1/n, 1/k of a product. They were fitted to kernels that
+/// NVIDIA measured and published in aiconfigurator-core 0.12.0 (Apache-2.0).
+fn four_bits(id: &str) -> (f64, [f64; 3]) {
+    match id {
+        "gb200" => (0.545, [303.0, 2580.0, 860.0]),
+        "b300" => (0.563, [493.0, 3460.0, 3060.0]),
+        "gb300" => (0.491, [570.0, 3730.0, 3230.0]),
+        _ => (0.597, [272.0, 2450.0, 814.0]),
+    }
+}
+
+/// Factor on the time of a product with these widths.
+fn odd_width(widths: impl IntoIterator<Item = f64>) -> f64 {
+    if widths.into_iter().any(|width| width % BLOCK != 0.0) { ODD_WIDTH } else { 1.0 }
 }
 
 /// Exposed time of a transfer: the fitted fraction of it, and at least the remainder after `hiding`.
 fn exposed(transfer: f64, share: f64, hiding: f64) -> f64 {
     (share * transfer).max(transfer - hiding)
+}
+
+/// Parts of a layer that its backward pass runs again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeated {
+    /// The whole layer.
+    Whole,
+    /// Modules.
+    Modules(Modules),
+}
+
+impl Repeated {
+    /// Nothing.
+    pub const NOTHING: Repeated = Repeated::Modules(Modules::NONE);
 }
 
 /// Times of a layer.
@@ -131,6 +164,16 @@ impl<'a> RunRates<'a> {
         self.constants.memory * self.accelerator.memory_bandwidth
     }
 
+    /// Seconds to copy bytes to the host's memory, or back.
+    pub(crate) fn host_copy(&self, bytes: f64) -> f64 {
+        bytes / self.accelerator.host_link
+    }
+
+    /// Bytes per second of the host's memory for one device.
+    pub(crate) fn host_memory(&self) -> f64 {
+        self.accelerator.host_bandwidth
+    }
+
     /// Bytes per second of a collective over `devices` neighbouring devices.
     pub(crate) fn link(&self, devices: u64) -> f64 {
         let inside = devices <= u64::from(self.accelerator.domain);
@@ -155,6 +198,12 @@ impl<'a> RunRates<'a> {
         inner.min(self.constants.links * self.accelerator.outer_link * (domain / self.t()).max(1.0))
     }
 
+    /// Fraction of FSDP's gathers over `ranks` that overlap does not hide, at least.
+    pub(crate) fn gathers_exposed(&self, ranks: f64) -> f64 {
+        let across = self.t() * ranks > f64::from(self.accelerator.domain);
+        if across { self.constants.fsdp_exposed_across } else { self.constants.fsdp_exposed }
+    }
+
     /// Bytes per second within a tensor group.
     pub(crate) fn tensor_link(&self) -> f64 {
         self.wired(|links| links.tensor, self.link(u64::from(self.run.layout.tensor)))
@@ -168,7 +217,7 @@ impl<'a> RunRates<'a> {
 
     /// Bytes per second within an expert group.
     pub(crate) fn expert_link(&self) -> f64 {
-        self.wired(|links| links.expert, self.link(u64::from(self.run.layout.expert)))
+        self.wired(|links| links.expert, self.link(self.run.layout.expert_ranks()))
     }
 
     /// Bytes per second to the next stage.
@@ -183,7 +232,7 @@ impl<'a> RunRates<'a> {
             return links.shares.clone();
         }
         let layout = &self.run.layout;
-        let [t, c, e] = [layout.tensor, layout.context, layout.expert].map(u64::from);
+        let ([t, c], e) = ([layout.tensor, layout.context].map(u64::from), layout.expert_ranks());
         let domain = u64::from(self.accelerator.domain);
         let within = [t, t * c, e, layout.devices()].map(|devices| f64::from(u8::from(devices <= domain)));
         let across = within.map(|share| 1.0 - share);
@@ -197,38 +246,46 @@ impl<'a> RunRates<'a> {
     /// Seconds of `groups` products of m × n × k.
     fn gemm(&self, [m, n, k]: [f64; 3], groups: f64, precision: TrainingPrecision, share: f64) -> f64 {
         let accelerator = self.accelerator;
-        let (peak, attained, edge) = match precision.bits() {
-            16 => (accelerator.peak_16, self.constants.gemm_16, 310.0),
-            8 => (accelerator.peak_8.unwrap_or(accelerator.peak_16), self.constants.gemm_8, 620.0),
-            _ => (accelerator.peak_4.unwrap_or(accelerator.peak_16), self.constants.gemm_8, 620.0),
+        let constants = self.constants;
+        let (peak, attained, edges) = match precision.bits() {
+            32 => (accelerator.peak_32, constants.gemm_16, [310.0; 3]),
+            16 => (accelerator.peak_16, constants.gemm_16, [310.0; 3]),
+            8 => (accelerator.peak_8.unwrap_or(accelerator.peak_16), constants.gemm_8, [620.0; 3]),
+            _ => {
+                let (attained, edges) = four_bits(accelerator.id);
+                (accelerator.peak_4.unwrap_or(accelerator.peak_16), attained * constants.gemm_4, edges)
+            }
         };
         // Whatever the power, no product is faster than the data sheet's peak.
-        let rate = (accelerator.sustained_16() * (peak / accelerator.peak_16) * attained * share).min(peak);
-        2.0 * m * n * k * groups / rate * (1.0 + edge * (1.0 / m + 1.0 / n + 1.0 / k)) + LAUNCH_S
+        let sustained = accelerator.sustained_16(constants.power);
+        let rate = (sustained * (peak / accelerator.peak_16) * attained * share).min(peak);
+        let edge: f64 = edges.iter().zip([m, n, k]).map(|(edge, side)| edge / side).sum();
+        2.0 * m * n * k * groups / rate * (1.0 + edge) + constants.launch_s
     }
 
     /// Seconds of one product of m × n × k with a weight: forward, and both products of the backward pass.
     pub fn product(&self, sides: [f64; 3]) -> [f64; 2] {
         let mut time = LayerTime::default();
-        self.weight(&mut time, sides);
+        self.weight(&mut time, sides, 1.0);
         [time.forward.gemm + time.forward.cast, time.backward.gemm + time.backward.cast]
     }
 
-    /// Adds a weight's product in the forward pass, and both of the backward pass.
-    fn weight(&self, time: &mut LayerTime, [m, n, k]: [f64; 3]) {
-        let precision = self.run.precision;
-        time.forward.gemm += self.gemm([m, n, k], 1.0, precision, 1.0);
-        let of_weights = self.gemm([n, k, m], 1.0, precision, 1.0);
-        time.backward.gemm += self.gemm([m, k, n], 1.0, precision, 1.0) + of_weights;
+    /// Adds a weight's product in the forward pass, and both of the backward pass, each `slow` times as long.
+    fn weight(&self, time: &mut LayerTime, [m, n, k]: [f64; 3], slow: f64) {
+        let (precision, share) = (self.run.precision, 1.0 / slow);
+        time.forward.gemm += self.gemm([m, n, k], 1.0, precision, share);
+        let of_weights = self.gemm([n, k, m], 1.0, precision, share);
+        time.backward.gemm += self.gemm([m, k, n], 1.0, precision, share) + of_weights;
         time.weights += of_weights;
-        if precision.bits() < 16 {
+        // The curves of 4-bit products include the cast.
+        if precision.bits() == 8 {
             time.forward.cast += 4.0 * m * k / self.memory();
             time.backward.cast += 4.0 * m * n / self.memory();
         }
     }
 
-    /// Times of a kind of layer; `recompute` is the recomputation of this layer.
-    pub fn layer(&self, kind: &LayerKind, recompute: Recompute) -> LayerTime {
+    /// Times of a kind of layer, with the time of what it repeats.
+    pub fn layer(&self, kind: &LayerKind, repeated: Repeated) -> LayerTime {
         let mut time = LayerTime::default();
         self.products(&mut time, kind);
         self.core(&mut time, kind);
@@ -236,28 +293,86 @@ impl<'a> RunRates<'a> {
         self.tensor_parallel(&mut time, kind);
         self.context_parallel(&mut time, kind);
         self.expert_parallel(&mut time, kind);
-        match recompute {
-            Recompute::Full | Recompute::Layers(_) => time.again = time.forward,
-            Recompute::Selective if self.run.settings.attention == AttentionKernel::Unfused => {
-                time.again.attention = time.forward.attention;
-            }
-            Recompute::Selective | Recompute::None => {}
-        }
+        time.again = match repeated {
+            Repeated::Whole => time.forward,
+            Repeated::Modules(modules) => self.again(&time.forward, kind, modules),
+        };
         time
     }
 
+    /// Time of modules of a layer that run again, given its whole forward pass.
+    fn again(&self, forward: &PassTime, kind: &LayerKind, modules: Modules) -> PassTime {
+        let mut again = PassTime::default();
+        if modules.is_empty() {
+            return again;
+        }
+        let (tokens, t, tau, h) = (self.run.tokens(), self.t(), self.run.sequence_split(), self.model.hidden as f64);
+        let per_byte = tokens * self.run.element_bytes() / self.memory();
+        let scores = self.run.settings.attention == AttentionKernel::Unfused;
+        if modules.has(Modules::CORE_ATTENTION) && scores {
+            again.attention = forward.attention;
+        }
+        if modules.has(Modules::NORM) {
+            again.elementwise += 4.0 * h / tau * per_byte;
+        }
+        if modules.has(Modules::OPERATORS) {
+            again.elementwise += forward.elementwise;
+        }
+        let mut products = LayerTime::default();
+        if modules.has(Modules::PROJECTIONS) {
+            self.projections(&mut products, kind, |_| true);
+        } else if modules.has(Modules::LATENT_PROJECTION) {
+            // Those that start from a latent state.
+            let up = |matrix: &WeightMatrix| matrix.split == MatrixSplit::Outputs && matrix.inputs != self.model.hidden;
+            self.projections(&mut products, kind, up);
+        }
+        match kind.feed_forward {
+            FeedForward::Dense { width, .. } if modules.has(Modules::MLP) => {
+                self.block(&mut products, kind);
+                again.elementwise += 3.0 * width as f64 / t * per_byte;
+                again.tensor_parallel += forward.tensor_parallel / 2.0;
+            }
+            FeedForward::Experts(experts) if modules.has(Modules::MOE) => {
+                self.block(&mut products, kind);
+                let whole = forward.elementwise - (10.0 * h / tau) * per_byte;
+                again.elementwise += if experts.count > 0 { whole.max(0.0) } else { 0.0 };
+                again.expert_parallel += forward.expert_parallel;
+                again.traffic.expert += forward.traffic.expert;
+            }
+            FeedForward::Experts(experts) if modules.has(Modules::MOE_ACTIVATION) => {
+                again.elementwise += 3.0 * (experts.chosen * experts.width) as f64 / tau * per_byte;
+            }
+            _ => {}
+        }
+        again.gemm += products.forward.gemm;
+        again.cast += products.forward.cast;
+        again
+    }
+
     fn products(&self, time: &mut LayerTime, kind: &LayerKind) {
-        let (tokens, t, h) = (self.run.tokens(), self.t(), self.model.hidden as f64);
-        let attention = kind.attention.matrices(self.model.hidden);
+        self.projections(time, kind, |_| true);
+        self.block(time, kind);
+    }
+
+    /// Adds the products around the attention core with the matrices that are wanted.
+    fn projections(&self, time: &mut LayerTime, kind: &LayerKind, wanted: impl Fn(&WeightMatrix) -> bool) {
+        let (tokens, t) = (self.run.tokens(), self.t());
+        let attention = kind.attention.replicated(self.run.layout.tensor).matrices(self.model.hidden);
         for _ in 0..=usize::from(kind.cross) {
-            for matrix in &attention {
+            for matrix in attention.iter().filter(|matrix| wanted(matrix)) {
                 let (n, k) = matrix.on_rank(t);
-                self.weight(time, [tokens, n, k]);
+                self.weight(time, [tokens, n, k], odd_width([n, k]));
             }
         }
+    }
+
+    /// Adds the products of the feed-forward block.
+    fn block(&self, time: &mut LayerTime, kind: &LayerKind) {
+        let (tokens, t, h) = (self.run.tokens(), self.t(), self.model.hidden as f64);
         let mut block = |width: f64, gated: bool| {
-            self.weight(time, [tokens, gates(gated) * width / t, h]);
-            self.weight(time, [tokens, h, width / t]);
+            let slow = odd_width([width / t, h]);
+            self.weight(time, [tokens, gates(gated) * width / t, h], slow);
+            self.weight(time, [tokens, h, width / t], slow);
         };
         match kind.feed_forward {
             FeedForward::Dense { width, gated } => block(width as f64, gated),
@@ -265,11 +380,12 @@ impl<'a> RunRates<'a> {
                 if experts.shared_width > 0 {
                     block(experts.shared_width as f64, experts.gated);
                 }
-                let e = f64::from(self.run.layout.expert);
+                let (e, parts) = (f64::from(self.run.layout.expert), f64::from(self.run.layout.expert_tensor));
                 let groups = experts.count as f64 / e;
-                let m = tokens / self.run.sequence_split() * experts.chosen as f64 / groups;
-                let width = experts.width as f64;
-                let (precision, share) = (self.run.precision, self.constants.experts);
+                // The ranks that share an expert gather their tokens, and each has a part of its width.
+                let m = parts * tokens / self.run.sequence_split() * experts.chosen as f64 / groups;
+                let width = experts.width as f64 / parts;
+                let (precision, share) = (self.run.precision, self.constants.experts / odd_width([width, h]));
                 for [n, k] in [[gates(experts.gated) * width, h], [h, width]] {
                     time.forward.gemm += self.gemm([m, n, k], groups, precision, share);
                     let of_weights = self.gemm([n, k, m], groups, precision, share);
@@ -293,7 +409,7 @@ impl<'a> RunRates<'a> {
         let (tokens, heads) = (self.run.tokens(), kind.attention.heads() as f64 / self.t());
         let (query, value) = kind.attention.core_widths();
         let flops = 2.0 * tokens * seen * heads * (query + value) as f64;
-        let sustained = self.accelerator.sustained_16();
+        let sustained = self.accelerator.sustained_16(self.constants.power);
         if self.run.settings.attention == AttentionKernel::Unfused {
             // Products over all pairs, including masked ones, and the scores through memory.
             let flops = 2.0 * tokens * self.run.sequence as f64 * heads * (query + value) as f64;
@@ -308,22 +424,24 @@ impl<'a> RunRates<'a> {
             (AttentionKernel::Flash2, super::hardware::Generation::Hopper) => 0.66,
             _ => 1.0,
         };
-        let rate = kernel * self.constants.attention * sustained;
-        time.forward.attention += flops / rate + LAUNCH_S;
-        time.backward.attention += 2.5 * flops / (0.85 * rate) + LAUNCH_S;
+        let rate = kernel * self.constants.attention_over(self.run.sequence as f64) * sustained;
+        let launch = self.constants.launch_s;
+        time.forward.attention += flops / rate + launch;
+        time.backward.attention += 2.5 * flops / (0.85 * rate) + launch;
     }
 
     fn elementwise(&self, time: &mut LayerTime, kind: &LayerKind) {
         let (tokens, t, tau, h) = (self.run.tokens(), self.t(), self.run.sequence_split(), self.model.hidden as f64);
-        let attention = &kind.attention;
+        let attention = kind.attention.replicated(self.run.layout.tensor);
         let heads = (attention.heads() + attention.key_value_heads()) as f64 * attention.head_size() as f64;
         let (width, gated) = match kind.feed_forward {
             FeedForward::Dense { width, gated } => (width as f64 / t, gated),
             FeedForward::Experts(e) => ((e.chosen * e.width) as f64 / tau + e.shared_width as f64 / t, e.gated),
         };
         let each = 1.0 + f64::from(u8::from(kind.cross));
-        let mut bytes =
-            2.0 * tokens * (10.0 * h / tau + each * 2.0 * heads / t + if gated { 3.0 } else { 2.0 } * width);
+        let mut bytes = self.run.element_bytes()
+            * tokens
+            * (10.0 * h / tau + each * 2.0 * heads / t + if gated { 3.0 } else { 2.0 } * width);
         if !self.run.settings.fused_elementwise {
             bytes += 72.0 * tokens * h / tau;
         }
@@ -331,7 +449,8 @@ impl<'a> RunRates<'a> {
         time.forward.elementwise = moved;
         time.backward.elementwise = BACKWARD_TRAFFIC * moved;
         if let Some(experts) = kind.experts() {
-            let permuted = 17.6 * tokens * experts.chosen as f64 * h / tau / self.memory();
+            let parts = f64::from(self.run.layout.expert_tensor);
+            let permuted = 17.6 * parts * tokens * experts.chosen as f64 * h / tau / self.memory();
             time.forward.elementwise += permuted + 170e-6;
             time.backward.elementwise += permuted + 85e-6;
         }
@@ -342,8 +461,8 @@ impl<'a> RunRates<'a> {
         if t <= 1.0 {
             return;
         }
-        let bytes = 2.0 * self.run.tokens() * self.model.hidden as f64 * (t - 1.0) / t;
-        let unit = bytes / self.tensor_link() + HOP_S * (t - 1.0);
+        let bytes = self.run.element_bytes() * self.run.tokens() * self.model.hidden as f64 * (t - 1.0) / t;
+        let unit = bytes / self.tensor_link() + self.constants.hop_s * (t - 1.0);
         let overlap = self.run.settings.tp_overlap && self.run.settings.sequence_parallel;
         // Layers with experts have it only around attention; a decoder with cross-attention has it once more.
         let blocks = if kind.experts().is_some() { 0.5 } else { 1.0 + 0.5 * f64::from(u8::from(kind.cross)) };
@@ -364,14 +483,14 @@ impl<'a> RunRates<'a> {
         if c <= 1.0 {
             return;
         }
-        let (t, attention) = (self.t(), &kind.attention);
+        let (t, attention) = (self.t(), kind.attention.replicated(self.run.layout.tensor));
         let (heads, groups) = (attention.heads() as f64, attention.key_value_heads() as f64);
         let width = attention.head_size() as f64 / t;
         let (bytes, latency) = match self.run.settings.context_style {
-            ContextStyle::AllToAll => (4.0 * self.run.tokens() * (heads + groups) * width, ALL_TO_ALL_S),
-            ContextStyle::Ring => (4.0 * groups * width * self.run.tokens() * c, HOP_S * (c - 1.0)),
+            ContextStyle::AllToAll => (4.0 * self.run.tokens() * (heads + groups) * width, 2.0 * self.constants.hop_s),
+            ContextStyle::Ring => (4.0 * groups * width * self.run.tokens() * c, self.constants.hop_s * (c - 1.0)),
         };
-        let bytes = bytes * (c - 1.0) / c;
+        let bytes = bytes * self.run.element_bytes() / 2.0 * (c - 1.0) / c;
         let unit = bytes / self.context_link() + latency;
         // A ring passes on keys and values, and in the backward pass their gradients too. An exchange of heads sends
         // equally much in both passes.
@@ -387,25 +506,36 @@ impl<'a> RunRates<'a> {
 
     fn expert_parallel(&self, time: &mut LayerTime, kind: &LayerKind) {
         let Some(experts) = kind.experts() else { return };
-        let e = f64::from(self.run.layout.expert);
+        let (e, parts) = (f64::from(self.run.layout.expert), f64::from(self.run.layout.expert_tensor));
+        let tokens =
+            self.run.element_bytes() * self.run.tokens() / self.run.sequence_split() * self.model.hidden as f64;
+        let (chosen, domain) = (experts.chosen as f64, f64::from(self.accelerator.domain));
+        if parts > 1.0 {
+            // Before its experts run, a rank gathers the tokens of the ranks that share them; afterwards it reduces.
+            let bytes = tokens * chosen * (parts - 1.0);
+            let unit =
+                bytes / self.link(u64::from(self.run.layout.expert_tensor)) + self.constants.hop_s * (parts - 1.0);
+            for pass in [&mut time.forward, &mut time.backward] {
+                pass.expert_parallel += 2.0 * unit;
+                pass.traffic.tensor += 2.0 * bytes;
+            }
+        }
         if e <= 1.0 {
             return;
         }
-        let tokens = 2.0 * self.run.tokens() / self.run.sequence_split() * self.model.hidden as f64;
-        let (chosen, domain) = (experts.chosen as f64, f64::from(self.accelerator.domain));
-        let bytes = if e <= domain {
+        let bytes = if e * parts <= domain {
             tokens * chosen * (e - 1.0) / e
         } else {
             // A token goes once to each machine that has one of its experts.
-            let machines = e / domain;
+            let machines = (e * parts / domain).min(e);
             let limit = experts.node_limit.map_or(f64::INFINITY, |limit| limit as f64);
             let reached = (machines * (1.0 - (1.0 - 1.0 / machines).powf(chosen))).min(limit);
             tokens * reached * (machines - 1.0) / machines
         };
-        let unit = bytes / self.expert_link() + ALL_TO_ALL_S;
+        let unit = bytes / self.expert_link() + 2.0 * self.constants.hop_s;
         for pass in [&mut time.forward, &mut time.backward] {
-            pass.expert_parallel = 2.0 * unit;
-            pass.traffic.expert = 2.0 * bytes;
+            pass.expert_parallel += 2.0 * unit;
+            pass.traffic.expert += 2.0 * bytes;
         }
     }
 
@@ -419,17 +549,22 @@ impl<'a> RunRates<'a> {
         let settings = &self.run.settings;
         let rows = ends.vocabulary as f64 / t;
         let seen = if settings.vocab_parallel_loss { rows } else { ends.vocabulary as f64 };
-        let product = |sides| self.gemm(sides, 1.0, TrainingPrecision::Bf16, 1.0);
+        let product = |sides| self.gemm(sides, 1.0, self.head_precision(), 1.0);
         let per_logit = if settings.fused_cross_entropy { 12.0 } else { 24.0 };
         let loss = per_logit * tokens * seen / self.memory();
         let mut gather = 0.0;
         if !settings.vocab_parallel_loss && t > 1.0 {
             let bytes = 2.0 * tokens * ends.vocabulary as f64 * (t - 1.0) / t;
-            gather = bytes / self.tensor_link() + HOP_S * (t - 1.0);
+            gather = bytes / self.tensor_link() + self.constants.hop_s * (t - 1.0);
         }
         let forward = product([tokens, rows, h]) + loss / 2.0 + gather;
         let backward = product([tokens, h, rows]) + product([rows, h, tokens]) + loss / 2.0 + gather;
         [forward, backward]
+    }
+
+    /// Precision of the head's products: 16 bits, unless all are wider.
+    fn head_precision(&self) -> TrainingPrecision {
+        if self.run.precision == TrainingPrecision::Fp32 { TrainingPrecision::Fp32 } else { TrainingPrecision::Bf16 }
     }
 
     /// Part of the head's backward that is the gradient of its weights.
@@ -438,7 +573,7 @@ impl<'a> RunRates<'a> {
             return 0.0;
         }
         let rows = self.model.ends.vocabulary as f64 / self.t();
-        self.gemm([rows, self.model.hidden as f64, self.run.tokens()], 1.0, TrainingPrecision::Bf16, 1.0)
+        self.gemm([rows, self.model.hidden as f64, self.run.tokens()], 1.0, self.head_precision(), 1.0)
     }
 
     /// Token embedding on the first stage: both passes of one microbatch.
@@ -451,12 +586,12 @@ impl<'a> RunRates<'a> {
 
     /// Seconds of one activation sent to a neighbouring stage. Each rank of the tensor group sends its part.
     pub(crate) fn to_next_stage(self) -> f64 {
-        self.handed_on() / self.next_stage_link() + HOP_S
+        self.handed_on() / self.next_stage_link() + self.constants.hop_s
     }
 
     /// Bytes of that part.
     pub(crate) fn handed_on(self) -> f64 {
-        2.0 * self.run.tokens() * self.model.hidden as f64 / self.t()
+        self.run.element_bytes() * self.run.tokens() * self.model.hidden as f64 / self.t()
     }
 }
 

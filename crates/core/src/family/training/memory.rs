@@ -11,7 +11,7 @@ use super::{
 use crate::workload::training::{
     hardware::Accelerator,
     model::{FeedForward, LayerKind, Model, Projection},
-    run::{AttentionKernel, Recompute, TrainingRun},
+    run::{AttentionKernel, Modules, Recompute, TrainingRun},
 };
 
 /// Bytes on a rank of a stage.
@@ -75,37 +75,66 @@ pub fn of_stage(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usi
     let of = Parameters::of(model, run, split, stage);
     let (shared, experts) = replicas(run);
     let settings = &run.settings;
-    let divided = |elements: &Parameters, always: bool| {
-        let by = |ranks: f64| if always { ranks } else { 1.0 };
-        elements.shared / by(shared) + elements.experts / by(experts)
+    let divided = |always: bool| {
+        let by = |ranks: f64| if always { run.shards(ranks) } else { 1.0 };
+        of.shared / by(shared) + of.experts / by(experts)
     };
-    let whole = divided(&of, settings.fsdp);
-    let optimized = divided(&of, settings.fsdp || settings.distributed_optimizer);
+    let (all, wide) = (of.shared + of.experts, run.element_bytes());
+    let pipelined = settings.fsdp && run.layout.pipeline > 1;
+    let weights = match settings.fsdp {
+        // Through a pipeline, gathered weights stay for the whole iteration.
+        true if pipelined => wide * all,
+        // Without weights of its own, the optimizer updates the shards. A layer's gathered weights exist while it runs.
+        true if settings.master_bytes == 0 && !settings.parameter_offload => wide * divided(true),
+        true => 0.0,
+        false => wide * all,
+    };
+    let own = f64::from(settings.gradient_bytes) * divided(settings.fsdp || settings.shard_gradients);
+    // Without a reduction in between, gradients are whole until the last microbatch.
+    let accumulated = pipelined || settings.fsdp && settings.accumulate_whole && run.microbatches() > 1;
+    let whole = if accumulated { f64::from(settings.gradient_bytes) * (all - divided(true)) } else { 0.0 };
+    let state = f64::from(settings.master_bytes + 2 * settings.moment_bytes);
+    // Weights in 32 bits are the optimizer's own.
+    let state = if wide > 2.0 { state - f64::from(settings.master_bytes) } else { state };
+    let state = if wide > 2.0 && settings.fsdp { state + wide } else { state };
+    let optimized = divided(settings.fsdp || settings.distributed_optimizer || settings.shard_gradients);
     StageMemory {
-        // FSDP keeps the 32-bit weights. A layer's 16-bit weights exist only while it runs.
-        weights: if settings.fsdp { 0.0 } else { 2.0 * whole },
-        gradients: f64::from(settings.gradient_bytes) * whole,
-        optimizer: 12.0 * optimized,
+        weights,
+        gradients: own + whole,
+        optimizer: if settings.optimizer_offload { 0.0 } else { state * optimized },
         activations: activations(model, run, split, stage),
         work: work(model, run, split, stage),
     }
 }
 
+/// Bytes of the input of a layer for one microbatch.
+pub fn layer_input(model: &Model, run: &TrainingRun) -> f64 {
+    run.element_bytes() * run.tokens() * model.hidden as f64 / run.sequence_split()
+}
+
 fn activations(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> f64 {
-    let (tokens, tau, h) = (run.tokens(), run.sequence_split(), model.hidden as f64);
     let flying = in_flight(run, stage);
-    let input = 2.0 * tokens * h / tau;
-    let recomputed = match run.recompute {
-        Recompute::Layers(count) => count as usize,
-        Recompute::Full => usize::MAX,
-        Recompute::None | Recompute::Selective => 0,
-    };
+    let input = layer_input(model, run);
+    let offloaded = run.settings.activation_offload;
     let (mut kept, mut largest) = (0.0, 0f64);
-    for (kind, [whole, again]) in model.kinds.iter().zip(split.by_kind(stage, model, recomputed)) {
+    let counts = split.by_kind(stage, model, run.recompute);
+    let away = split.first_by_kind(stage, model, run.recompute, offloaded);
+    for (kind, ([whole, again], [whole_away, again_away])) in model.kinds.iter().zip(counts.into_iter().zip(away)) {
         let bytes = layer_bytes(model, run, kind);
-        kept += whole * bytes + again * input;
+        kept += (whole - whole_away) * bytes + (again - again_away) * input;
         if again > 0.0 {
-            largest = largest.max(bytes);
+            largest = largest.max(layer_bytes_with(model, run, kind, Modules::NONE));
+        }
+        if whole_away + again_away > 0.0 {
+            // One layer is on its way to the host, and one on its way back.
+            largest = largest.max(2.0 * bytes);
+        }
+        let modules = run.modules();
+        if whole > 0.0 && !modules.has(Modules::OPERATORS) {
+            // A module that runs again has its activations back for one microbatch, except for the attention core, whose
+            // scores exist for a part of the heads at a time.
+            let core = if modules.has(Modules::CORE_ATTENTION) { Modules::CORE_ATTENTION } else { Modules::NONE };
+            largest = largest.max(layer_bytes_with(model, run, kind, core) - bytes);
         }
     }
     if stage == split.last() && model.prediction_layers > 0 {
@@ -118,61 +147,80 @@ fn activations(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usiz
     flying * kept + largest
 }
 
-/// Activations of one microbatch that the backward pass of one layer needs, bytes.
+/// Activations of one microbatch that the backward pass of one layer keeps, bytes.
 pub fn layer_bytes(model: &Model, run: &TrainingRun, kind: &LayerKind) -> f64 {
+    layer_bytes_with(model, run, kind, run.modules())
+}
+
+/// Part of a layer's activations that torchtitan's selective-op keeps: 71 of 139 kB per token and layer of an 8B model.
+const KEPT_OPERATORS: f64 = 0.51;
+
+/// Like [`layer_bytes`], if these modules run again.
+fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: Modules) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let settings = &run.settings;
-    let attention = &kind.attention;
+    let attention = kind.attention.replicated(run.layout.tensor);
     let heads = attention.heads() as f64;
-    let mut each = 8.0 * h / tau;
+    // The inputs of both halves of the layer, and the outputs of their norms.
+    let mut each = if again.has(Modules::NORM) { 4.0 } else { 8.0 } * h / tau;
     if model.dropout {
         each += 2.0 * h / tau;
     }
     if !settings.fused_elementwise {
         each += 16.0 * h / tau;
     }
-    let projected = match *attention {
+    let scores_again = again.has(Modules::CORE_ATTENTION);
+    let core_again = scores_again && again.has(Modules::PROJECTIONS);
+    let projected = match attention {
+        _ if core_again => 0.0,
         super::Attention::Grouped { key_value_heads, head_size, .. } => {
             4.0 * (heads + key_value_heads as f64) * head_size as f64 / t
         }
         super::Attention::Latent { query_rank, key_value_rank, rope, nope, value, .. } => {
             let latent = (query_rank.unwrap_or(0) + key_value_rank + rope) as f64;
-            4.0 * latent + 4.0 * heads * (nope + rope + value) as f64 / t
+            let up = if again.has(Modules::LATENT_PROJECTION) { 2 * value } else { 4 * (nope + rope + value) };
+            4.0 * latent + heads * up as f64 / t
         }
     };
     each += projected * (1.0 + f64::from(u8::from(kind.cross)));
     let gate = if settings.fused_elementwise { 6.0 } else { 8.0 };
     let block = |gated: bool| if gated { gate } else { 4.0 };
     each += match kind.feed_forward {
+        FeedForward::Dense { .. } if again.has(Modules::MLP) => 0.0,
         FeedForward::Dense { width, gated } => block(gated) * width as f64 / t,
+        FeedForward::Experts(_) if again.has(Modules::MOE) => 0.0,
         FeedForward::Experts(e) => {
-            let chosen = e.chosen as f64 * (4.0 * h + block(e.gated) * e.width as f64) / tau;
+            let parts = f64::from(run.layout.expert_tensor);
+            let output = if again.has(Modules::MOE_ACTIVATION) { 2.0 } else { 0.0 };
+            let chosen = e.chosen as f64 * (4.0 * parts * h + (block(e.gated) - output) * e.width as f64) / tau;
             chosen + block(e.gated) * e.shared_width as f64 / t + 4.0 * e.count as f64 / tau
         }
     };
-    let mut bytes = tokens * each;
-    if settings.attention == AttentionKernel::Unfused && run.recompute != Recompute::Selective {
+    let mut bytes = tokens * each * run.element_bytes() / 2.0;
+    if settings.attention == AttentionKernel::Unfused && !scores_again {
         let per_score = if model.dropout { 5.0 } else { 2.0 };
         bytes += per_score * heads * run.sequence as f64 * tokens / t;
     }
-    bytes
+    if again.has(Modules::OPERATORS) { KEPT_OPERATORS * bytes } else { bytes }
 }
 
 /// Larger of a running layer's buffers and the loss's buffers, bytes.
 fn work(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let gates = |gated: bool| if gated { 2.0 } else { 1.0 };
+    let wide = run.element_bytes();
     let one = |kind: &LayerKind| {
         let width = match kind.feed_forward {
             FeedForward::Dense { width, gated } => gates(gated) * width as f64 / t,
             FeedForward::Experts(e) => gates(e.gated) * ((e.chosen * e.width) as f64 / tau + e.shared_width as f64 / t),
         };
         let parameters = Parameters::of_layer(model, run, kind);
-        // FSDP gathers the next layer while one runs.
-        let gathered = if run.settings.fsdp { 4.0 * (parameters.shared + parameters.experts) } else { 0.0 };
-        tokens * (4.0 * width + 6.0 * h / tau) + 2.0 * parameters.shared + gathered
+        // FSDP gathers the next layer while one runs. Through a pipeline, all stay gathered.
+        let gathers = run.settings.fsdp && run.layout.pipeline == 1;
+        let gathered = if gathers { 2.0 * wide * (parameters.shared + parameters.experts) } else { 0.0 };
+        tokens * (4.0 * width + 6.0 * h / tau) * wide / 2.0 + wide * parameters.shared + gathered
     };
-    let on_stage = model.kinds.iter().zip(split.by_kind(stage, model, 0));
+    let on_stage = model.kinds.iter().zip(split.by_kind(stage, model, Recompute::None));
     let largest = on_stage.filter(|(_, counts)| counts[0] > 0.0).map(|(kind, _)| one(kind)).fold(0.0, f64::max);
     let last = stage == split.last();
     if !last || model.ends.projection == Projection::None {
@@ -182,7 +230,9 @@ fn work(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> f
     let per_token = match (run.settings.vocab_parallel_loss, run.settings.fused_cross_entropy) {
         (false, _) if t > 1.0 => 18.0 * vocabulary,
         (_, true) => 4.0 * vocabulary / t,
-        (_, false) => 10.0 * vocabulary / t,
+        (_, false) => run.stack.logit_bytes() * vocabulary / t,
     };
-    largest.max(tokens * (per_token + 4.0 * h / tau))
+    // Through a pipeline, FSDP keeps another 32-bit copy of the logits.
+    let copy = if run.settings.fsdp && run.layout.pipeline > 1 { 4.0 * vocabulary / t } else { 0.0 };
+    largest.max(tokens * (per_token + copy + 4.0 * h / tau))
 }

@@ -38,7 +38,7 @@ pub use wiring::links;
 
 pub use crate::workload::training::{
     Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,
-    Model, Projection, Recompute, Span, Stack, TrainingPrecision, TrainingRun, TrainingSettings, ZeroBubble,
+    Model, Modules, Projection, Recompute, Span, Stack, TrainingPrecision, TrainingRun, TrainingSettings, ZeroBubble,
     from_hugging_face, hardware, published, run,
 };
 pub use calibrate::Calibration;

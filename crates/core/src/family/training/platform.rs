@@ -2,7 +2,8 @@
 
 use super::calibrate::Calibration;
 use crate::workload::training::{
-    hardware::{self, Constants},
+    constants::Constants,
+    hardware,
     run::{Stack, TrainingSettings},
 };
 use crate::{
@@ -39,7 +40,9 @@ impl Platform for TrainingProfile {
         if stack == self.stack {
             return Ok(workload.clone());
         }
-        Ok(with(workload, TrainingProfile { stack, settings: stack.settings(), ..self.clone() }))
+        let mut profile = TrainingProfile { settings: stack.settings(), ..self.clone() };
+        profile.move_to(profile.accelerator, stack);
+        Ok(with(workload, profile))
     }
 
     fn calibrated(&self, workload: &Workload, calibration: &Calibration) -> Workload {
@@ -83,8 +86,8 @@ impl Platform for TrainingProfile {
         let Some(preset) = hardware::find(&part.hardware) else { return Ok(workload.clone()) };
         let mut profile = self.clone();
         if preset.id != profile.accelerator.id {
-            profile.accelerator = *preset;
-            profile.constants = Constants::shipped(preset.generation);
+            profile.move_to(*preset, profile.stack);
+            profile.constants = Constants::shipped(preset.generation, profile.stack);
         }
         for (name, &value) in &part.figures {
             if !(1.0..=1e18).contains(&value) || !profile.accelerator.set(name, value) {
@@ -94,8 +97,7 @@ impl Platform for TrainingProfile {
             }
         }
         for (name, &value) in part.constants.iter().filter(|_| !calibrated) {
-            let may_be_nothing = matches!(name.as_str(), "fixed_s" | "growth");
-            let taken = (0.0..=1e3).contains(&value) && (value > 0.0 || may_be_nothing);
+            let taken = (0.0..=1e3).contains(&value) && (value > 0.0 || Constants::may_be_zero(name));
             let Some(known) = profile.constants.by_name(name).filter(|_| taken) else {
                 let known = profile.constants.named().map(|(name, _)| name).join(", ");
                 let path = format!("constants.{}", printable(name));
@@ -116,10 +118,11 @@ impl Platform for TrainingProfile {
         let (Some(before), Some(asked)) = (before.training(), asked.training()) else { return workload.clone() };
         let mut profile = self.clone();
         if (asked.stack, asked.settings) != (before.stack, before.settings) {
-            (profile.stack, profile.settings) = (asked.stack, asked.settings);
+            profile.settings = asked.settings;
+            profile.move_to(profile.accelerator, asked.stack);
         }
         if asked.accelerator != before.accelerator {
-            profile.accelerator = asked.accelerator;
+            profile.move_to(asked.accelerator, profile.stack);
         }
         if asked.constants != before.constants {
             profile.constants = asked.constants;

@@ -21,7 +21,7 @@ const MOST_TOKENS: u64 = 1 << 30;
 pub struct Request {
     hardware: Option<&'static Accelerator>,
     devices: Option<u64>,
-    degrees: [Option<u32>; 7],
+    degrees: [Option<u32>; 8],
     global_batch: Option<u64>,
     sequence: Option<u64>,
     precision: Option<TrainingPrecision>,
@@ -47,7 +47,7 @@ pub struct ResolvedRequest {
 
 impl Request {
     /// Names of the degrees, in the order of [`Layout`]'s fields.
-    pub const DEGREES: [&'static str; 7] = ["tp", "pp", "vp", "cp", "ep", "dp", "mbs"];
+    pub const DEGREES: [&'static str; 8] = ["tp", "pp", "vp", "cp", "ep", "etp", "dp", "mbs"];
 
     /// Names that [`Request::set`] takes in addition to those of settings.
     pub const NAMES: [&'static str; 10] = [
@@ -76,13 +76,14 @@ impl Request {
             "global_batch" => self.global_batch = Some(count("global_batch", value, MOST_TOKENS)?),
             "sequence_length" => self.sequence = Some(count("sequence_length", value, MOST_TOKENS)?),
             "precision" => self.precision = Some(precision(value)?),
-            "recompute" => self.recompute = Some(recompute(value)?),
+            "recompute" => self.recompute = Some(Recompute::parse(value)?),
             "stack" => self.stack = Some(stack(value)?),
             "layers" => {
-                let list: Result<Vec<u32>, String> = value
-                    .split(',')
-                    .map(|word| count("layers", word.trim(), MOST).map(|layers| layers as u32))
-                    .collect();
+                let one = |word: &str| match word.trim() {
+                    "0" => Ok(0),
+                    word => count("layers", word, MOST).map(|layers| layers as u32),
+                };
+                let list: Result<Vec<u32>, String> = value.split(',').map(one).collect();
                 self.layers = list?;
             }
             "schedule" => self.schedule = Some(schedule(value)?),
@@ -171,7 +172,7 @@ impl Request {
     /// [`Refusal`] if a value has no default, or if the request contradicts itself.
     pub fn resolve(&self, model: &Model) -> Result<ResolvedRequest, Refusal> {
         let zero_bubble = self.schedule.and_then(|schedule| ZeroBubble::find(schedule.id()));
-        let [tensor, pipeline, mut virtual_stages, context, expert, data, micro_batch] =
+        let [tensor, pipeline, mut virtual_stages, context, expert, _, data, micro_batch] =
             self.degrees.map(|degree| degree.unwrap_or(1));
         if let (Some(schedule), None) = (zero_bubble, self.degrees[2]) {
             virtual_stages = schedule.parts();
@@ -189,7 +190,7 @@ impl Request {
             );
         }
         let data = devices / others;
-        if let Some(asked) = self.degrees[5].filter(|asked| u64::from(*asked) != data) {
+        if let Some(asked) = self.degrees[6].filter(|asked| u64::from(*asked) != data) {
             return refuse(
                 format!("dp={asked} contradicts {devices} devices with tp·pp·cp = {others}, which give dp={data}"),
                 "leave one of the two out",
@@ -199,8 +200,19 @@ impl Request {
             return refuse("no global batch is given".into(), "give --global-batch, the sequences in an iteration");
         };
         let stack = self.stack.unwrap_or(Stack::Megatron2025);
+        let usual = if model.has_experts() { stack.expert_tensor(tensor, expert) } else { 1 };
+        let expert_tensor = self.degrees[5].unwrap_or(usual);
         let run = TrainingRun {
-            layout: Layout { tensor, pipeline, virtual_stages, context, expert, data: data as u32, micro_batch },
+            layout: Layout {
+                tensor,
+                pipeline,
+                virtual_stages,
+                context,
+                expert,
+                expert_tensor,
+                data: data as u32,
+                micro_batch,
+            },
             global_batch,
             sequence: self.sequence.unwrap_or(model.longest_sequence.min(8192)),
             precision: self.precision.unwrap_or_else(|| self.resolve_hardware().usual_precision()),
@@ -261,18 +273,6 @@ fn schedule(value: &str) -> Result<Schedule, String> {
     Schedule::find(value).filter(|schedule| known.contains(&schedule.id())).ok_or_else(|| {
         format!("schedule is `{}`, must be 1f1b (interleaved where vp is above 1), zb-h1 or zb-v", printable(value))
     })
-}
-
-fn recompute(value: &str) -> Result<Recompute, String> {
-    match value {
-        "none" => Ok(Recompute::None),
-        "selective" => Ok(Recompute::Selective),
-        "full" => Ok(Recompute::Full),
-        _ => match value.strip_prefix("full:") {
-            Some(layers) => count("recompute full", layers, MOST).map(|layers| Recompute::Layers(layers as u32)),
-            None => Err(format!("recompute is `{}`, must be none, selective, full or full:LAYERS", printable(value))),
-        },
-    }
 }
 
 /// Whole number from 1 to `most`.

@@ -1,13 +1,17 @@
 //! Split of a model's layers over the stages.
 //!
-//! A virtual stage (chunk) `j·p + i` is part `j` of stage `i`. If `L` layers do not divide evenly but `L + 2` (or
-//! `L + 1`) do, the first and the last chunk (only the last) have one layer fewer. They hold the embedding and the
-//! head. Megatron-LM's `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split` do the
-//! same.
+//! A virtual stage (chunk) `j·p + i` is part `j` of stage `i`. If `L` layers do not divide evenly, `L + 2` or `L + 1`
+//! are shared out, and the first and the last chunk (only the last) have one layer fewer. They hold the embedding and
+//! the head. Megatron-LM's `--account-for-embedding-in-pipeline-split` and `--account-for-loss-in-pipeline-split` do the
+//! same. If these do not divide either, later chunks have one layer fewer than earlier ones, which Megatron-LM takes as
+//! `--pipeline-model-parallel-layout`.
 
 use std::ops::Range;
 
-use crate::workload::training::{model::Model, run::Layout};
+use crate::workload::training::{
+    model::Model,
+    run::{Layout, Recompute},
+};
 
 /// Layers of every chunk in the model's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,24 +23,31 @@ pub struct StageSplit {
 }
 
 impl StageSplit {
-    /// Even split of `layers` over the stages; `None` if there is none.
+    /// Split of `layers` over the stages that is as even as possible. `None` if a chunk other than the first and the last
+    /// would have no layer.
     pub fn even(layers: usize, layout: &Layout) -> Option<Self> {
         let chunks = layout.pipeline as usize * layout.virtual_stages as usize;
-        let counts = if layers.is_multiple_of(chunks) {
-            vec![layers / chunks; chunks]
-        } else {
-            let fewer = [2, 1].into_iter().find(|fewer| (layers + fewer).is_multiple_of(chunks))?;
-            let each = (layers + fewer) / chunks;
-            let mut counts = vec![each; chunks];
-            *counts.last_mut()? -= 1;
-            if fewer == 2 {
-                counts[0] = counts[0].checked_sub(1)?;
-            }
-            counts
+        let (each, fewer) = match equal_share(layers, chunks) {
+            Some(share) => share,
+            None => ((layers + 2) / chunks, 2),
         };
-        // A chunk may hold only the embedding or the head; a stage may not.
-        let split = StageSplit::of(&counts, layout.pipeline as usize);
-        (0..split.stages).all(|stage| split.layers(stage) > 0).then_some(split)
+        let more = (layers + fewer) % chunks;
+        let mut counts: Vec<usize> = (0..chunks).map(|chunk| each + usize::from(chunk < more)).collect();
+        if fewer > 0 {
+            let last = counts.last_mut()?;
+            *last = last.checked_sub(1)?;
+        }
+        if fewer == 2 {
+            counts[0] = counts[0].checked_sub(1)?;
+        }
+        let inner = counts.get(1..chunks - 1).unwrap_or_default();
+        let whole = layers > 0 && !inner.contains(&0);
+        whole.then(|| StageSplit::of(&counts, layout.pipeline as usize))
+    }
+
+    /// True if `layers` over the stages are even, but for one layer fewer at the ends.
+    pub fn is_even(layers: usize, layout: &Layout) -> bool {
+        equal_share(layers, layout.pipeline as usize * layout.virtual_stages as usize).is_some()
     }
 
     /// Split by the numbers of layers of all chunks.
@@ -81,17 +92,33 @@ impl StageSplit {
         self.chunks(stage).map(ExactSizeIterator::len).sum()
     }
 
-    /// By kind of layer: the numbers of a stage's layers without and with recomputation. `recomputed` is the number of
-    /// recomputed layers per chunk.
-    pub fn by_kind(&self, stage: usize, model: &Model, recomputed: usize) -> Vec<[f64; 2]> {
+    /// By kind of layer: the numbers of a stage's layers without and with recomputation of the whole layer.
+    pub fn by_kind(&self, stage: usize, model: &Model, recompute: Recompute) -> Vec<[f64; 2]> {
         let mut counts = vec![[0.0; 2]; model.kinds.len()];
         for chunk in self.chunks(stage) {
             for (place, layer) in chunk.clone().enumerate() {
-                counts[usize::from(model.layers[layer])][usize::from(place < recomputed)] += 1.0;
+                counts[usize::from(model.layers[layer])][usize::from(recompute.repeats(place))] += 1.0;
             }
         }
         counts
     }
+
+    /// Like [`StageSplit::by_kind`], of the first `most` layers of each chunk.
+    pub fn first_by_kind(&self, stage: usize, model: &Model, recompute: Recompute, most: u32) -> Vec<[f64; 2]> {
+        let mut counts = vec![[0.0; 2]; model.kinds.len()];
+        for chunk in self.chunks(stage) {
+            for (place, layer) in chunk.clone().enumerate().take(most as usize) {
+                counts[usize::from(model.layers[layer])][usize::from(recompute.repeats(place))] += 1.0;
+            }
+        }
+        counts
+    }
+}
+
+/// Layers of each chunk, and the number of ends with one layer fewer; `None` if no such split is equal.
+fn equal_share(layers: usize, chunks: usize) -> Option<(usize, usize)> {
+    let fewer = [0, 2, 1].into_iter().find(|fewer| (layers + fewer).is_multiple_of(chunks))?;
+    Some(((layers + fewer) / chunks, fewer))
 }
 
 #[cfg(test)]
@@ -103,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_have_one_layer_fewer_where_that_makes_the_rest_even() {
+    fn layers_are_shared_out_as_evenly_as_possible() {
         let layers = |count, p, v| {
             let split = StageSplit::even(count, &layout(p, v))?;
             Some((0..split.stages()).map(|stage| split.layers(stage)).collect::<Vec<_>>())
@@ -112,10 +139,13 @@ mod tests {
         assert_eq!(layers(126, 16, 1).map(|l| (l[0], l[1], l[15])), Some((7, 8, 7)));
         assert_eq!(layers(80, 3, 1), Some(vec![27, 27, 26]));
         assert_eq!(layers(22, 8, 3), Some(vec![2, 3, 3, 3, 3, 3, 3, 2]));
-        assert_eq!(layers(6, 8, 1), None);
-        assert_eq!(layers(21, 4, 1), None);
-        // Megatron has no layerless stage.
-        assert_eq!(layers(1, 3, 1), None);
+        assert_eq!(layers(21, 4, 1), Some(vec![5, 6, 6, 4]));
+        assert_eq!(layers(60, 8, 1), Some(vec![7, 8, 8, 8, 8, 8, 7, 6]));
+        assert_eq!(layers(61, 4, 4), Some(vec![15, 16, 16, 14]));
+        assert!(!StageSplit::is_even(61, &layout(4, 4)) && StageSplit::is_even(126, &layout(16, 1)));
+        // The ends may hold only the embedding and the head; other stages have a layer.
+        assert_eq!(layers(6, 8, 1), Some(vec![0, 1, 1, 1, 1, 1, 1, 0]));
+        assert_eq!(layers(5, 8, 1), None);
     }
 
     #[test]

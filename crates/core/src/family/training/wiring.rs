@@ -46,14 +46,16 @@ struct RankNumbers {
     context: usize,
     tensor: usize,
     expert: usize,
+    expert_tensor: usize,
 }
 
 impl RankNumbers {
     fn of(run: &TrainingRun) -> Self {
         let layout = &run.layout;
-        let [stages, data, context, tensor, expert] =
-            [layout.pipeline, layout.data, layout.context, layout.tensor, layout.expert].map(|degree| degree as usize);
-        RankNumbers { stages, replicas: data * context, context, tensor, expert }
+        let [stages, data, context, tensor] =
+            [layout.pipeline, layout.data, layout.context, layout.tensor].map(|degree| degree as usize);
+        let [expert, expert_tensor] = [layout.expert, layout.expert_tensor].map(|degree| degree as usize);
+        RankNumbers { stages, replicas: data * context, context, tensor, expert, expert_tensor }
     }
 
     fn count(self) -> usize {
@@ -86,6 +88,19 @@ impl RankNumbers {
         })
     }
 
+    /// Groups that exchange tokens for experts. Within a stage, ranks that share an expert are neighbours.
+    fn expert_groups(self) -> Vec<Vec<usize>> {
+        let (width, parts) = (self.replicas * self.tensor, self.expert_tensor.max(1));
+        let block = (self.expert * parts).clamp(1, width);
+        self.each_stage(|stage| {
+            let starts = (0..width).step_by(block);
+            let group = move |start: usize, part: usize| {
+                (start + part..(start + block).min(width)).step_by(parts).map(|rank| stage * width + rank).collect()
+            };
+            starts.flat_map(|start| (0..parts.min(block)).map(move |part| group(start, part))).collect()
+        })
+    }
+
     /// Pairs of ranks between each stage and the next.
     fn handovers(self) -> impl Iterator<Item = (usize, usize)> {
         let width = self.replicas * self.tensor;
@@ -105,7 +120,7 @@ pub fn links(topology: &Topology, devices: &[usize], run: &TrainingRun) -> Optio
     let loads = [
         wires.rings(&ranks.tensor_groups()),
         wires.rings(&ranks.replica_groups(ranks.context)),
-        wires.exchanges(&ranks.replica_groups(ranks.expert)),
+        wires.exchanges(&ranks.expert_groups()),
         wires.loads(ranks.handovers().map(|(a, b)| (a, b, 1.0)).collect()),
         wires.rings(&ranks.replica_groups(ranks.replicas)),
     ];
@@ -246,7 +261,7 @@ pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
         let kinds = [
             (ranks.tensor_groups(), traffic.tensor),
             (ranks.replica_groups(ranks.context), traffic.context),
-            (ranks.replica_groups(ranks.expert), traffic.expert),
+            (ranks.expert_groups(), traffic.expert),
             (ranks.replica_groups(ranks.replicas), reduction.bytes / m),
         ];
         let own = stage * ranks.replicas * ranks.tensor..(stage + 1) * ranks.replicas * ranks.tensor;

@@ -4,11 +4,12 @@
 //! { "schema": "plantui.training/1", "model": { .. sizes .. }, "sequence_length": 8192, "global_batch": 128, "devices": 64,
 //!   "memory": bytes, "precision": "bf16", "stack": "megatron-2025", "settings": {"tp_overlap": false, ..},
 //!   "hardware": {"id": "h100", "peak_16": .., .., "source": ".."},
-//!   "constants": {"gemm_16": {"value": 0.73, "source": ".."}, ..} }
+//!   "constants": {"gemm_16": {"value": 0.71, "source": ".."}, ..} }
 //! ```
 //!
 //! `model` is a published name, such as `"llama-3.1-70b"`, or all sizes. `hardware` is an id, or an object in which
-//! only `id` is required. An absent field has the default of the model, the hardware or the stack.
+//! only `id` is required. An absent field has the default of the model, the hardware or the stack; an absent constant is the
+//! shipped one.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +26,10 @@ use crate::{
     workload::{
         profiled::{Provenance, Workload},
         training::{
-            TrainingProfile, from_hugging_face,
-            hardware::{self, Accelerator, Constants},
+            TrainingProfile,
+            constants::Constants,
+            from_hugging_face,
+            hardware::{self, Accelerator},
             model::Model,
             published,
             run::{Stack, TrainingPrecision, TrainingSettings},
@@ -155,7 +158,8 @@ pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, Loa
     if let Some(word) = &raw.stack {
         let ids = Stack::ALL.map(Stack::id).join(", ");
         let unknown = || reader.error("stack", format!("is `{}`", printable(word)), format!("must be {ids}"));
-        profile.stack = Stack::find(word).ok_or_else(unknown)?;
+        let stack = Stack::find(word).ok_or_else(unknown)?;
+        profile.move_to(profile.accelerator, stack);
         profile.settings = profile.stack.settings();
     }
     for (name, value) in &raw.settings {
@@ -169,8 +173,7 @@ pub(crate) fn read(text: &str, source: &str, name: &str) -> Result<Workload, Loa
             let names = profile.constants.named().map(|(name, _)| name).join(", ");
             return Err(reader.error(&path, "is no constant", format!("there are {names}")));
         };
-        let may_be_nothing = matches!(name.as_str(), "fixed_s" | "growth");
-        let taken = (0.0..=1e3).contains(&value) && (value > 0.0 || may_be_nothing);
+        let taken = (0.0..=1e3).contains(&value) && (value > 0.0 || Constants::may_be_zero(name));
         if !taken {
             return Err(reader.error(&path, format!("is {value}, must be above 0 and at most 1000"), ""));
         }
@@ -262,11 +265,15 @@ pub(crate) fn text(workload: &Workload, profile: &TrainingProfile) -> String {
         }
     }
     hardware.insert("source".into(), "the vendor's data sheet, dense rates; links per direction and device".into());
+    // Shipped ones are those of the program that reads the file.
+    let shipped = Constants::shipped(profile.accelerator.generation, profile.stack);
     let constants: Map<String, Value> = profile
         .constants
         .named()
         .into_iter()
-        .map(|(name, value)| (name.to_string(), json!({ "value": value, "source": Constants::source(name) })))
+        .zip(shipped.named())
+        .filter(|((_, value), (_, shipped))| value != shipped)
+        .map(|((name, value), _)| (name.to_string(), json!({ "value": value, "source": "changed or calibrated" })))
         .collect();
     let mut file = Map::new();
     file.insert("schema".into(), SCHEMA.into());
@@ -289,7 +296,9 @@ pub(crate) fn text(workload: &Workload, profile: &TrainingProfile) -> String {
     file.insert("stack".into(), profile.stack.id().into());
     file.insert("settings".into(), Value::Object(settings));
     file.insert("hardware".into(), Value::Object(hardware));
-    file.insert("constants".into(), Value::Object(constants));
+    if !constants.is_empty() {
+        file.insert("constants".into(), Value::Object(constants));
+    }
     if !profile.remarks.is_empty() {
         file.insert("remarks".into(), json!(profile.remarks));
     }

@@ -1,7 +1,7 @@
-//! Accelerators as training needs them, and constants for the fraction of the data sheet that a run attains.
+//! Accelerators as training needs them.
 //!
-//! Peaks are dense; links are per direction and device. The constants were fitted on published runs, one set per
-//! generation. A device is therefore described by its data sheet and its generation alone.
+//! Peaks are dense; links are per direction and device. A device is described by its data sheet and its generation;
+//! [`super::constants`] has the fraction of them that a run attains.
 
 use super::run::TrainingPrecision;
 use crate::units::GIB;
@@ -19,18 +19,6 @@ pub enum Generation {
     Blackwell,
 }
 
-impl Generation {
-    /// Peak in 16 bits (FLOP/s) and power (watts) at which the constants were fitted.
-    fn reference(self) -> (f64, f64) {
-        match self {
-            Generation::Volta => (125e12, 300.0),
-            Generation::Ampere => (312e12, 400.0),
-            Generation::Hopper => (989.4e12, 700.0),
-            Generation::Blackwell => (2250e12, 1000.0),
-        }
-    }
-}
-
 /// Accelerator and its links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Accelerator {
@@ -40,6 +28,12 @@ pub struct Accelerator {
     pub generation: Generation,
     /// Peak dense FLOP/s in 16 bits.
     pub peak_16: f64,
+    /// FLOP/s in 16 bits that the constants of its generation are fractions of, at `rated_watts`.
+    pub rated_16: f64,
+    /// Power of that rate, watts.
+    pub rated_watts: f64,
+    /// Peak dense FLOP/s in 32 bits.
+    pub peak_32: f64,
     /// Peak dense FLOP/s in 8 bits, if supported.
     pub peak_8: Option<f64>,
     /// Peak dense FLOP/s in 4 bits, if supported.
@@ -52,6 +46,10 @@ pub struct Accelerator {
     pub outer_link: f64,
     /// Devices in an NVLink domain.
     pub domain: u32,
+    /// Bytes per second to the host's memory, per direction.
+    pub host_link: f64,
+    /// Bytes per second of the host's memory, shared out over its devices.
+    pub host_bandwidth: f64,
     /// Maximum power, watts.
     pub watts: f64,
     /// Bytes of memory.
@@ -64,12 +62,17 @@ const A100: Accelerator = Accelerator {
     id: "a100-80",
     generation: Generation::Ampere,
     peak_16: 312e12,
+    rated_16: 312e12,
+    rated_watts: 400.0,
+    peak_32: 19.5e12,
     peak_8: None,
     peak_4: None,
     memory_bandwidth: 2.039e12,
     inner_link: 300e9,
     outer_link: 25e9,
     domain: 8,
+    host_link: 25e9,
+    host_bandwidth: 50e9,
     watts: 400.0,
     memory_bytes: 80.0 * GIB,
     joined_by: "NVLink",
@@ -79,6 +82,11 @@ const V100: Accelerator = Accelerator {
     id: "v100",
     generation: Generation::Volta,
     peak_16: 125e12,
+    rated_16: 125e12,
+    rated_watts: 300.0,
+    peak_32: 15.7e12,
+    host_link: 12.5e9,
+    host_bandwidth: 30e9,
     memory_bandwidth: 0.9e12,
     inner_link: 150e9,
     watts: 300.0,
@@ -90,6 +98,11 @@ const H100: Accelerator = Accelerator {
     id: "h100",
     generation: Generation::Hopper,
     peak_16: 989.4e12,
+    rated_16: 989.4e12,
+    rated_watts: 700.0,
+    peak_32: 66.9e12,
+    host_link: 50e9,
+    host_bandwidth: 75e9,
     peak_8: Some(1978.9e12),
     memory_bandwidth: 3.35e12,
     inner_link: 450e9,
@@ -102,6 +115,9 @@ const B200: Accelerator = Accelerator {
     id: "b200",
     generation: Generation::Blackwell,
     peak_16: 2250e12,
+    rated_16: 2250e12,
+    rated_watts: 1000.0,
+    peak_32: 75e12,
     peak_8: Some(4500e12),
     peak_4: Some(9000e12),
     memory_bandwidth: 8e12,
@@ -114,6 +130,9 @@ const B200: Accelerator = Accelerator {
 const GB200: Accelerator = Accelerator {
     id: "gb200",
     peak_16: 2500e12,
+    peak_32: 80e12,
+    host_link: 225e9,
+    host_bandwidth: 250e9,
     peak_8: Some(5000e12),
     peak_4: Some(10_000e12),
     domain: 64,
@@ -171,15 +190,18 @@ impl Accelerator {
     }
 
     /// Figures by name; `None` if not supported.
-    pub fn named(&self) -> [(&'static str, Option<f64>); 9] {
+    pub fn named(&self) -> [(&'static str, Option<f64>); 12] {
         [
             ("peak_16", Some(self.peak_16)),
+            ("peak_32", Some(self.peak_32)),
             ("peak_8", self.peak_8),
             ("peak_4", self.peak_4),
             ("memory_bandwidth", Some(self.memory_bandwidth)),
             ("inner_link", Some(self.inner_link)),
             ("outer_link", Some(self.outer_link)),
             ("domain", Some(f64::from(self.domain))),
+            ("host_link", Some(self.host_link)),
+            ("host_bandwidth", Some(self.host_bandwidth)),
             ("watts", Some(self.watts)),
             ("memory_bytes", Some(self.memory_bytes)),
         ]
@@ -188,13 +210,19 @@ impl Accelerator {
     /// Sets a figure by its name. Returns false if there is no such figure.
     pub fn set(&mut self, name: &str, value: f64) -> bool {
         match name {
-            "peak_16" => self.peak_16 = value,
+            "peak_16" => {
+                self.rated_16 *= value / self.peak_16;
+                self.peak_16 = value;
+            }
+            "peak_32" => self.peak_32 = value,
             "peak_8" => self.peak_8 = Some(value),
             "peak_4" => self.peak_4 = Some(value),
             "memory_bandwidth" => self.memory_bandwidth = value,
             "inner_link" => self.inner_link = value,
             "outer_link" => self.outer_link = value,
             "domain" => self.domain = value.max(1.0) as u32,
+            "host_link" => self.host_link = value,
+            "host_bandwidth" => self.host_bandwidth = value,
             "watts" => self.watts = value,
             "memory_bytes" => self.memory_bytes = value,
             _ => return false,
@@ -202,107 +230,9 @@ impl Accelerator {
         true
     }
 
-    /// Sustained rate in 16 bits, FLOP/s: power determines it, not the data sheet's peak.
-    pub fn sustained_16(&self) -> f64 {
-        let (peak, watts) = self.generation.reference();
-        peak * (self.watts / watts)
-    }
-}
-
-/// Fractions of the data sheet that a run attains, fitted on published runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Constants {
-    /// Fraction of the sustained rate that large matrix products attain in 16 bits.
-    pub gemm_16: f64,
-    /// Same in 8 and 4 bits.
-    pub gemm_8: f64,
-    /// Fraction of the sustained rate that the fused attention core attains.
-    pub attention: f64,
-    /// Fraction of a dense product's rate that grouped products of experts attain.
-    pub experts: f64,
-    /// Fraction of the memory bandwidth that elementwise kernels attain.
-    pub memory: f64,
-    /// Fraction of a link's bandwidth that collectives attain.
-    pub links: f64,
-    /// Fraction of tensor-parallel transfers that overlap does not hide.
-    pub tensor_exposed: f64,
-    /// Fraction of data-parallel transfers that overlap does not hide.
-    pub data_exposed: f64,
-    /// Minimum fraction of FSDP's gathers that overlap does not hide.
-    pub fsdp_exposed: f64,
-    /// Fixed time per iteration beside all of this, seconds.
-    pub fixed_s: f64,
-    /// Relative growth of an iteration with every doubling of the devices beyond eight.
-    pub growth: f64,
-}
-
-/// Source of the shipped constants.
-const FITTED: &str = "fitted on 168 published runs (docs/src/background/truth.md)";
-
-impl Constants {
-    /// All constants by name.
-    pub fn named(&self) -> [(&'static str, f64); 11] {
-        [
-            ("gemm_16", self.gemm_16),
-            ("gemm_8", self.gemm_8),
-            ("attention", self.attention),
-            ("experts", self.experts),
-            ("memory", self.memory),
-            ("links", self.links),
-            ("tensor_exposed", self.tensor_exposed),
-            ("data_exposed", self.data_exposed),
-            ("fsdp_exposed", self.fsdp_exposed),
-            ("fixed_s", self.fixed_s),
-            ("growth", self.growth),
-        ]
-    }
-
-    /// Constant with this name, mutable.
-    pub fn by_name(&mut self, name: &str) -> Option<&mut f64> {
-        Some(match name {
-            "gemm_16" => &mut self.gemm_16,
-            "gemm_8" => &mut self.gemm_8,
-            "attention" => &mut self.attention,
-            "experts" => &mut self.experts,
-            "memory" => &mut self.memory,
-            "links" => &mut self.links,
-            "tensor_exposed" => &mut self.tensor_exposed,
-            "data_exposed" => &mut self.data_exposed,
-            "fsdp_exposed" => &mut self.fsdp_exposed,
-            "fixed_s" => &mut self.fixed_s,
-            "growth" => &mut self.growth,
-            _ => return None,
-        })
-    }
-
-    /// Source of a constant's value.
-    pub fn source(name: &str) -> &'static str {
-        match name {
-            "fixed_s" | "growth" => "fitted on 168 published runs: what grows with no work, and with the cluster",
-            _ => FITTED,
-        }
-    }
-
-    /// Shipped constants of a generation.
-    pub fn shipped(generation: Generation) -> Self {
-        let (gemm_16, gemm_8, attention) = match generation {
-            Generation::Volta | Generation::Ampere => (0.90, 0.90, 0.60),
-            Generation::Hopper => (0.73, 0.75, 0.53),
-            Generation::Blackwell => (0.52, 0.55, 0.55),
-        };
-        Constants {
-            gemm_16,
-            gemm_8,
-            attention,
-            experts: 0.70,
-            memory: 0.80,
-            links: 0.75,
-            tensor_exposed: 0.23,
-            data_exposed: 0.30,
-            fsdp_exposed: 0.09,
-            fixed_s: 0.03,
-            growth: 0.003,
-        }
+    /// Sustained rate in 16 bits, FLOP/s: power to this exponent determines it, not the data sheet's peak.
+    pub fn sustained_16(&self, power: f64) -> f64 {
+        self.rated_16 * (self.watts / self.rated_watts).powf(power)
     }
 }
 
@@ -327,9 +257,12 @@ mod tests {
 
     #[test]
     fn power_sets_the_sustained_rate() {
-        assert_eq!(find("GB200").unwrap().sustained_16(), 2700e12);
+        let mut own = *find("a100").unwrap();
+        assert!(own.set("peak_16", 71e12) && own.set("watts", 350.0));
+        assert_eq!(own.sustained_16(1.0), 71e12 * 350.0 / 400.0);
+        assert_eq!(find("GB200").unwrap().sustained_16(1.0), 2700e12);
         assert_eq!(find("a100").unwrap().id, "a100-80");
-        assert_eq!(find("h100").unwrap().sustained_16(), 989.4e12);
+        assert_eq!(find("h100").unwrap().sustained_16(1.0), 989.4e12);
         assert!(find("abacus").is_none());
     }
 }

@@ -6,17 +6,21 @@
 
 mod bounds;
 mod config;
+pub mod constants;
 pub mod hardware;
 pub(crate) mod model;
 mod profile;
 pub mod published;
+pub mod recompute;
 pub mod run;
+pub mod settings;
 
 pub use config::from_hugging_face;
-pub use hardware::{Accelerator, Constants};
+pub use constants::Constants;
+pub use hardware::Accelerator;
 pub use model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span};
 pub use profile::TrainingProfile;
 pub use run::{
-    AttentionKernel, ContextStyle, Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
+    AttentionKernel, ContextStyle, Layout, Modules, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
     ZeroBubble,
 };

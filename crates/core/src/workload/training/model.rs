@@ -197,6 +197,17 @@ impl Attention {
         }
     }
 
+    /// The attention under tensor degree `t`: ranks that share a key-value head each have a copy of it.
+    #[must_use]
+    pub fn replicated(&self, t: u32) -> Self {
+        match *self {
+            Attention::Grouped { heads, key_value_heads, head_size } => {
+                Attention::Grouped { heads, key_value_heads: key_value_heads.max(t.into()), head_size }
+            }
+            latent @ Attention::Latent { .. } => latent,
+        }
+    }
+
     /// Width of a head.
     pub fn head_size(&self) -> u64 {
         match *self {

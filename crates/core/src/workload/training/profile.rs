@@ -1,7 +1,8 @@
 //! A model with its training settings, as a workload: a chain of embedding, layers and head.
 
 use super::{
-    hardware::{Accelerator, Constants},
+    constants::Constants,
+    hardware::Accelerator,
     model::Model,
     run::{Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings},
 };
@@ -50,10 +51,26 @@ impl TrainingProfile {
             precision: accelerator.usual_precision(),
             stack,
             settings: stack.settings(),
-            constants: Constants::shipped(accelerator.generation),
+            constants: Constants::shipped(accelerator.generation, stack),
             accelerator,
             remarks: vec![],
         }
+    }
+
+    /// Moves the profile to an accelerator and a stack. Shipped constants follow; changed ones stay within a generation.
+    pub fn move_to(&mut self, accelerator: Accelerator, stack: Stack) {
+        let before = Constants::shipped(self.accelerator.generation, self.stack);
+        let mut constants = Constants::shipped(accelerator.generation, stack);
+        if accelerator.generation == self.accelerator.generation {
+            let changed =
+                self.constants.named().into_iter().zip(before.named()).filter(|(own, shipped)| own != shipped);
+            for ((name, value), _) in changed {
+                if let Some(constant) = constants.by_name(name) {
+                    *constant = value;
+                }
+            }
+        }
+        (self.accelerator, self.stack, self.constants) = (accelerator, stack, constants);
     }
 
     /// Number of nodes of the workload: the layers, the embedding and the head.

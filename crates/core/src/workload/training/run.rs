@@ -1,14 +1,17 @@
 //! Training run of a model: layout, batch, precision, recomputation and the settings of the software.
-//!
-//! Every setting has a name and a default in each [`Stack`], the profile of a training engine.
 
 use std::fmt;
 
-use crate::units::{self, GIB};
+pub use super::{
+    recompute::{Modules, Recompute},
+    settings::{AttentionKernel, ContextStyle, Stack, TrainingSettings},
+};
 
 /// Number format of matrix products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrainingPrecision {
+    /// 32 bits.
+    Fp32,
     /// 16 bits, bfloat16.
     Bf16,
     /// 16 bits, half precision.
@@ -23,7 +26,8 @@ pub enum TrainingPrecision {
 
 impl TrainingPrecision {
     /// All precisions.
-    pub const ALL: [TrainingPrecision; 5] = [
+    pub const ALL: [TrainingPrecision; 6] = [
+        TrainingPrecision::Fp32,
         TrainingPrecision::Bf16,
         TrainingPrecision::Fp16,
         TrainingPrecision::Fp8,
@@ -34,6 +38,7 @@ impl TrainingPrecision {
     /// Id on the command line.
     pub fn id(self) -> &'static str {
         match self {
+            TrainingPrecision::Fp32 => "fp32",
             TrainingPrecision::Bf16 => "bf16",
             TrainingPrecision::Fp16 => "fp16",
             TrainingPrecision::Fp8 => "fp8",
@@ -50,6 +55,7 @@ impl TrainingPrecision {
     /// Bits of an operand of a matrix product.
     pub fn bits(self) -> u32 {
         match self {
+            TrainingPrecision::Fp32 => 32,
             TrainingPrecision::Bf16 | TrainingPrecision::Fp16 => 16,
             TrainingPrecision::Fp8 | TrainingPrecision::MxFp8 => 8,
             TrainingPrecision::NvFp4 => 4,
@@ -70,6 +76,9 @@ pub struct Layout {
     pub context: u32,
     /// Expert-parallel degree, e.
     pub expert: u32,
+    /// Tensor-parallel degree of the routed experts. It replaces `tensor` there: experts and their replicas fill the same
+    /// ranks of a stage as tensor, context and data parallelism (parallel folding).
+    pub expert_tensor: u32,
     /// Data-parallel degree without context parallelism, d.
     pub data: u32,
     /// Micro-batch size in sequences, b.
@@ -78,55 +87,41 @@ pub struct Layout {
 
 impl Layout {
     /// Layout of a single device.
-    pub const ONE: Layout =
-        Layout { tensor: 1, pipeline: 1, virtual_stages: 1, context: 1, expert: 1, data: 1, micro_batch: 1 };
+    pub const ONE: Layout = Layout {
+        tensor: 1,
+        pipeline: 1,
+        virtual_stages: 1,
+        context: 1,
+        expert: 1,
+        expert_tensor: 1,
+        data: 1,
+        micro_batch: 1,
+    };
 
     /// Number of devices: `t·c·p·d`.
     pub fn devices(&self) -> u64 {
-        [self.tensor, self.context, self.pipeline, self.data].iter().map(|&degree| u64::from(degree)).product()
+        u64::from(self.pipeline) * self.stage_devices()
+    }
+
+    /// Number of devices of a pipeline stage: `t·c·d`.
+    pub fn stage_devices(&self) -> u64 {
+        [self.tensor, self.context, self.data].iter().map(|&degree| u64::from(degree)).product()
+    }
+
+    /// Number of ranks over which the routed experts of a layer are divided.
+    pub fn expert_ranks(&self) -> u64 {
+        u64::from(self.expert) * u64::from(self.expert_tensor)
     }
 }
 
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Layout { tensor, pipeline, virtual_stages, context, expert, data, micro_batch } = self;
-        write!(f, "tp={tensor},pp={pipeline},vp={virtual_stages},cp={context},ep={expert},dp={data},mbs={micro_batch}")
-    }
-}
-
-/// Activations that the backward pass recomputes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recompute {
-    /// None.
-    None,
-    /// Activations of the attention core; fused kernels recompute them anyway.
-    Selective,
-    /// All activations of every layer.
-    Full,
-    /// All activations of this many layers per virtual stage.
-    Layers(u32),
-}
-
-impl Recompute {
-    /// Reads a text such as `full:4`.
-    pub fn find(text: &str) -> Option<Self> {
-        match text {
-            "none" => Some(Recompute::None),
-            "selective" => Some(Recompute::Selective),
-            "full" => Some(Recompute::Full),
-            _ => text.strip_prefix("full:")?.parse().ok().filter(|&count| count > 0).map(Recompute::Layers),
+        let Layout { tensor, pipeline, virtual_stages, context, expert, expert_tensor, data, micro_batch } = self;
+        write!(f, "tp={tensor},pp={pipeline},vp={virtual_stages},cp={context},ep={expert},")?;
+        if *expert_tensor > 1 {
+            write!(f, "etp={expert_tensor},")?;
         }
-    }
-}
-
-impl fmt::Display for Recompute {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Recompute::None => f.write_str("none"),
-            Recompute::Selective => f.write_str("selective"),
-            Recompute::Full => f.write_str("full"),
-            Recompute::Layers(layers) => write!(f, "full:{layers}"),
-        }
+        write!(f, "dp={data},mbs={micro_batch}")
     }
 }
 
@@ -161,218 +156,6 @@ impl ZeroBubble {
     pub fn find(id: &str) -> Option<Self> {
         [ZeroBubble::H1, ZeroBubble::V].into_iter().find(|schedule| schedule.id() == id)
     }
-}
-
-/// Kernel of the attention core.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AttentionKernel {
-    /// Best fused kernel of the generation: cuDNN's or FlashAttention 3 on Hopper, FlashAttention 2 on Ampere.
-    Flash,
-    /// FlashAttention 1.
-    Flash1,
-    /// FlashAttention 2.
-    Flash2,
-    /// Kernel that writes scores to memory.
-    Unfused,
-}
-
-impl AttentionKernel {
-    /// Names of all kernels, as in settings.
-    pub const IDS: [(&'static str, AttentionKernel); 4] = [
-        ("flash", AttentionKernel::Flash),
-        ("flash1", AttentionKernel::Flash1),
-        ("flash2", AttentionKernel::Flash2),
-        ("unfused", AttentionKernel::Unfused),
-    ];
-}
-
-/// Way in which context parallelism divides attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContextStyle {
-    /// Keys and values circulate in a ring.
-    Ring,
-    /// Ranks exchange parts of the sequence for heads.
-    AllToAll,
-}
-
-impl ContextStyle {
-    /// Names of both styles, as in settings.
-    pub const IDS: [(&'static str, ContextStyle); 2] =
-        [("ring", ContextStyle::Ring), ("all-to-all", ContextStyle::AllToAll)];
-}
-
-/// Settings of the training software that do not depend on the layout.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TrainingSettings {
-    /// True if norms and dropout are divided along the sequence over the tensor group.
-    pub sequence_parallel: bool,
-    /// True if optimizer state is divided over the data-parallel group.
-    pub distributed_optimizer: bool,
-    /// True if weights, gradients and state are divided over the data-parallel group (FSDP, ZeRO 3).
-    pub fsdp: bool,
-    /// True if tensor-parallel transfers overlap with matrix products.
-    pub tp_overlap: bool,
-    /// True if data-parallel transfers overlap with the backward pass.
-    pub dp_overlap: bool,
-    /// True if one kernel computes the cross-entropy.
-    pub fused_cross_entropy: bool,
-    /// True if the loss is computed on parts of the vocabulary.
-    pub vocab_parallel_loss: bool,
-    /// True if norms and activation functions run in one kernel each.
-    pub fused_elementwise: bool,
-    /// Kernel of the attention core.
-    pub attention: AttentionKernel,
-    /// Way in which context parallelism divides attention.
-    pub context_style: ContextStyle,
-    /// Bytes per element of a gradient.
-    pub gradient_bytes: u32,
-    /// Bytes reserved for the allocator, NCCL and the context.
-    pub reserve_bytes: f64,
-}
-
-/// Profile of settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stack {
-    /// Megatron-Core as in NVIDIA's recipes of 2025.
-    #[default]
-    Megatron2025,
-    /// NeMo as in NVIDIA's benchmark recipes of 2024.
-    Nemo24,
-    /// torchtitan: FSDP, compiled.
-    Torchtitan,
-    /// Megatron-LM without optional flags: no overlap of tensor-parallel transfers.
-    Plain,
-}
-
-impl Stack {
-    /// All stacks.
-    pub const ALL: [Stack; 4] = [Stack::Megatron2025, Stack::Nemo24, Stack::Torchtitan, Stack::Plain];
-
-    /// Id on the command line.
-    pub fn id(self) -> &'static str {
-        match self {
-            Stack::Megatron2025 => "megatron-2025",
-            Stack::Nemo24 => "nemo-24",
-            Stack::Torchtitan => "torchtitan",
-            Stack::Plain => "plain",
-        }
-    }
-
-    /// Stack with this id, in either case.
-    pub fn find(id: &str) -> Option<Self> {
-        Stack::ALL.into_iter().find(|stack| stack.id().eq_ignore_ascii_case(id))
-    }
-
-    /// Settings of the stack.
-    pub fn settings(self) -> TrainingSettings {
-        let plain = TrainingSettings {
-            sequence_parallel: true,
-            distributed_optimizer: true,
-            fsdp: false,
-            tp_overlap: false,
-            dp_overlap: true,
-            fused_cross_entropy: false,
-            vocab_parallel_loss: true,
-            fused_elementwise: true,
-            attention: AttentionKernel::Flash,
-            context_style: ContextStyle::Ring,
-            gradient_bytes: 4,
-            reserve_bytes: 6.0 * GIB,
-        };
-        match self {
-            Stack::Megatron2025 | Stack::Nemo24 => TrainingSettings { tp_overlap: true, ..plain },
-            Stack::Torchtitan => TrainingSettings { fsdp: true, attention: AttentionKernel::Flash2, ..plain },
-            Stack::Plain => plain,
-        }
-    }
-}
-
-impl TrainingSettings {
-    /// Names of all settings with their allowed values, in display order.
-    pub const NAMES: [(&'static str, &'static str); 12] = [
-        ("sequence_parallel", "true or false"),
-        ("distributed_optimizer", "true or false"),
-        ("fsdp", "true or false"),
-        ("tp_overlap", "true or false"),
-        ("dp_overlap", "true or false"),
-        ("fused_cross_entropy", "true or false"),
-        ("vocab_parallel_loss", "true or false"),
-        ("fused_elementwise", "true or false"),
-        ("attention", "flash, flash1, flash2 or unfused"),
-        ("context_style", "ring or all-to-all"),
-        ("gradient_bytes", "2 or 4"),
-        ("reserve", "a size, such as 6GiB"),
-    ];
-
-    /// Sets a value by name.
-    ///
-    /// # Errors
-    /// A sentence, if there is no such setting or the value is not allowed.
-    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let Some((_, values)) = TrainingSettings::NAMES.iter().find(|(known, _)| *known == name) else {
-            let known: Vec<&str> = TrainingSettings::NAMES.iter().map(|(name, _)| *name).collect();
-            let name = crate::text::printable(name);
-            return Err(format!("there is no setting `{name}`; there are {}", known.join(", ")));
-        };
-        let refuse = || format!("{name} is `{}`, must be {values}", crate::text::printable(value));
-        let flag = match name {
-            "sequence_parallel" => Some(&mut self.sequence_parallel),
-            "distributed_optimizer" => Some(&mut self.distributed_optimizer),
-            "fsdp" => Some(&mut self.fsdp),
-            "tp_overlap" => Some(&mut self.tp_overlap),
-            "dp_overlap" => Some(&mut self.dp_overlap),
-            "fused_cross_entropy" => Some(&mut self.fused_cross_entropy),
-            "vocab_parallel_loss" => Some(&mut self.vocab_parallel_loss),
-            "fused_elementwise" => Some(&mut self.fused_elementwise),
-            _ => None,
-        };
-        if let Some(flag) = flag {
-            *flag = value.parse().map_err(|_| refuse())?;
-            return Ok(());
-        }
-        match name {
-            "attention" => self.attention = named(&AttentionKernel::IDS, value).ok_or_else(refuse)?,
-            "context_style" => self.context_style = named(&ContextStyle::IDS, value).ok_or_else(refuse)?,
-            "gradient_bytes" => {
-                self.gradient_bytes = value.parse().ok().filter(|bytes| [2, 4].contains(bytes)).ok_or_else(refuse)?;
-            }
-            _ => self.reserve_bytes = size(value).ok_or_else(refuse)?,
-        }
-        Ok(())
-    }
-
-    /// Value of a setting as [`TrainingSettings::set`] reads it.
-    pub fn text(&self, name: &str) -> String {
-        let flag = match name {
-            "sequence_parallel" => self.sequence_parallel,
-            "distributed_optimizer" => self.distributed_optimizer,
-            "fsdp" => self.fsdp,
-            "tp_overlap" => self.tp_overlap,
-            "dp_overlap" => self.dp_overlap,
-            "fused_cross_entropy" => self.fused_cross_entropy,
-            "vocab_parallel_loss" => self.vocab_parallel_loss,
-            "fused_elementwise" => self.fused_elementwise,
-            "attention" => return id_of(&AttentionKernel::IDS, self.attention).into(),
-            "context_style" => return id_of(&ContextStyle::IDS, self.context_style).into(),
-            "gradient_bytes" => return self.gradient_bytes.to_string(),
-            _ => return units::bytes_exact(self.reserve_bytes),
-        };
-        flag.to_string()
-    }
-}
-
-/// Reads a size, which may be 0.
-fn size(text: &str) -> Option<f64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    if digits.parse() == Ok(0.0) { Some(0.0) } else { units::parse_bytes(text).ok() }
-}
-
-fn named<T: Copy>(ids: &[(&str, T)], text: &str) -> Option<T> {
-    ids.iter().find(|(id, _)| *id == text).map(|&(_, value)| value)
-}
-
-fn id_of<T: Copy + PartialEq>(ids: &[(&'static str, T)], value: T) -> &'static str {
-    ids.iter().find(|(_, other)| *other == value).map_or("", |(id, _)| id)
 }
 
 /// Fraction of each kind of transfer's time in which one link is busy: tensor, context, expert, next stage, data.
@@ -432,32 +215,27 @@ impl TrainingRun {
         f64::from(self.layout.micro_batch) * self.sequence as f64 / f64::from(self.layout.context)
     }
 
+    /// Number of parts into which `ranks` replicas divide what they share: all of them, or the ranks of one copy (HSDP).
+    pub fn shards(&self, ranks: f64) -> f64 {
+        if self.settings.hsdp == 0 { ranks } else { ranks.min(f64::from(self.settings.hsdp)).max(1.0) }
+    }
+
+    /// Bytes of an element of weights and activations outside matrix products.
+    pub fn element_bytes(&self) -> f64 {
+        if self.precision == TrainingPrecision::Fp32 { 4.0 } else { 2.0 }
+    }
+
+    /// Modules that every layer recomputes without being recomputed as a whole; empty for all other kinds.
+    pub fn modules(&self) -> Modules {
+        match self.recompute {
+            Recompute::Selective(modules) if modules.is_empty() => self.stack.usual_modules(),
+            Recompute::Selective(modules) => modules,
+            _ => Modules::default(),
+        }
+    }
+
     /// Number of parts of norms and dropout along the sequence, τ.
     pub fn sequence_split(&self) -> f64 {
         if self.settings.sequence_parallel { f64::from(self.layout.tensor) } else { 1.0 }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_setting_can_be_set_to_what_it_shows() {
-        for stack in Stack::ALL {
-            assert_eq!(Stack::find(&stack.id().to_uppercase()), Some(stack));
-            let settings = stack.settings();
-            let mut copy = Stack::Plain.settings();
-            for (name, _) in TrainingSettings::NAMES {
-                copy.set(name, &settings.text(name)).unwrap();
-            }
-            assert_eq!(copy, settings);
-        }
-        let mut settings = Stack::Plain.settings();
-        settings.set("reserve", "0").unwrap();
-        assert_eq!(settings.reserve_bytes, 0.0);
-        assert!(settings.set("attention", "fast").unwrap_err().contains("must be flash, flash1, flash2 or unfused"));
-        assert!(settings.set("colour", "red").unwrap_err().contains("there is no setting `colour`"));
-        assert!(settings.set("gradient_bytes", "3").is_err() && settings.set("fsdp", "yes").is_err());
     }
 }

@@ -41,7 +41,7 @@ pub(super) struct Bench<'a> {
     /// Routes between devices, if known. Ranks are on its devices in order.
     pub(super) topology: Option<&'a Arc<Topology>>,
     /// Bandwidths of the groups of a layout on the topology.
-    pub(super) links: RefCell<BTreeMap<[u32; 5], Option<GroupLinks>>>,
+    pub(super) links: RefCell<BTreeMap<[u32; 6], Option<GroupLinks>>>,
 }
 
 impl<'a> Bench<'a> {
@@ -60,9 +60,9 @@ impl<'a> Bench<'a> {
     fn run(&self, configuration: &Configuration) -> TrainingRun {
         let mut run = self.profile.run(configuration, self.batch);
         if let Some(topology) = self.topology {
-            let Layout { tensor, pipeline, context, expert, data, .. } = run.layout;
+            let Layout { tensor, pipeline, context, expert, expert_tensor, data, .. } = run.layout;
             let mut known = self.links.borrow_mut();
-            let found = known.entry([tensor, pipeline, context, expert, data]).or_insert_with(|| {
+            let found = known.entry([tensor, pipeline, context, expert, expert_tensor, data]).or_insert_with(|| {
                 let devices: Vec<usize> = (0..run.layout.devices() as usize).collect();
                 links(topology, &devices, &run)
             });

@@ -238,7 +238,7 @@ impl LayoutSearch<'_> {
         if asked != RecomputeOption::Always {
             runs.push(with(Recompute::None));
             if bench.keeps_scores() {
-                runs.push(with(Recompute::Selective));
+                runs.push(with(Recompute::SELECTIVE));
             }
             let all = runs.len();
             runs.retain(fits);

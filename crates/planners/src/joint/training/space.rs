@@ -3,7 +3,7 @@
 
 use crate::joint::settings::JointSettings;
 use plantui_core::{
-    family::training::{Layout, split::StageSplit},
+    family::training::{Layout, Stack, check, split::StageSplit},
     workload::TrainingProfile,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, setti
     let model = &profile.model;
     let mut all = vec![];
     for tensor in divisors(devices).filter(|&t| t <= profile.accelerator.domain) {
-        if tensor > 1 && !settings.tensor_parallel || !model.kinds.iter().all(|kind| divides(tensor, kind)) {
+        if tensor > 1 && !settings.tensor_parallel || !check::takes_tensor(model, profile.stack, tensor) {
             continue;
         }
         let rest = devices / tensor;
@@ -38,9 +38,10 @@ pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, setti
                 }
                 let layout = Layout { tensor, context, pipeline, data, ..Layout::ONE };
                 let own = batch / data;
+                let experts = expert_degrees(profile, &layout);
                 for micro_batch in divisors(own).filter(|&b| b <= MOST_SEQUENCES) {
-                    for expert in expert_degrees(profile, data * context) {
-                        let layout = Layout { micro_batch, expert, ..layout };
+                    for &(expert, expert_tensor) in &experts {
+                        let layout = Layout { micro_batch, expert, expert_tensor, ..layout };
                         all.extend(virtual_stages(model.layers.len(), layout, own / micro_batch));
                     }
                 }
@@ -55,28 +56,41 @@ fn divisors(of: u32) -> impl Iterator<Item = u32> {
     (1..=of).filter(move |d| of.is_multiple_of(*d))
 }
 
-fn divides(tensor: u32, kind: &plantui_core::family::training::LayerKind) -> bool {
-    let t = u64::from(tensor);
-    kind.attention.heads().is_multiple_of(t) && kind.attention.key_value_heads().is_multiple_of(t)
-}
-
-/// Degrees that divide the experts, within this number of ranks.
-fn expert_degrees(profile: &TrainingProfile, ranks: u32) -> Vec<u32> {
+/// Expert-parallel degrees and tensor-parallel degrees of experts, within the ranks of a stage. An expert is divided over
+/// at most as many ranks as attention.
+fn expert_degrees(profile: &TrainingProfile, layout: &Layout) -> Vec<(u32, u32)> {
     let counts: Vec<u64> =
         profile.model.kinds.iter().filter_map(|kind| kind.experts()).map(|experts| experts.count).collect();
     if counts.is_empty() {
-        return vec![1];
+        return vec![(1, 1)];
     }
-    divisors(ranks).filter(|&e| counts.iter().all(|count| count.is_multiple_of(u64::from(e)))).collect()
+    let ranks = layout.stage_devices() as u32;
+    let whole = |e: &u32| counts.iter().all(|count| count.is_multiple_of(u64::from(*e)));
+    let parts = |expert: u32| -> Vec<u32> {
+        match profile.stack {
+            Stack::Torchtitan => vec![profile.stack.expert_tensor(layout.tensor, expert)],
+            _ => divisors(layout.tensor).filter(|parts| (ranks / expert).is_multiple_of(*parts)).collect(),
+        }
+    };
+    divisors(ranks)
+        .filter(whole)
+        .flat_map(|expert| parts(expert).into_iter().map(move |parts| (expert, parts)))
+        .collect()
 }
 
-/// Layout with each number of virtual stages that splits the layers evenly and suits the microbatches.
+/// Layout with each number of virtual stages that suits the microbatches and splits the layers evenly. If none above 1
+/// does, powers of two split them unevenly.
 fn virtual_stages(layers: usize, layout: Layout, microbatches: u32) -> Vec<Layout> {
     let p = layout.pipeline;
     let most = if p > 1 && microbatches.is_multiple_of(p) { (layers as u32).div_ceil(p).min(MOST_VIRTUAL) } else { 1 };
     let with = |virtual_stages| Layout { virtual_stages, ..layout };
-    let even = |layout: &Layout| layout.virtual_stages == 1 || StageSplit::even(layers, layout).is_some();
-    (1..=most).map(with).filter(even).collect()
+    let mut all: Vec<Layout> = (2..=most).map(with).filter(|layout| StageSplit::is_even(layers, layout)).collect();
+    if all.is_empty() {
+        let powers = (2..=most).filter(|count| count.is_power_of_two()).map(with);
+        all = powers.filter(|layout| StageSplit::even(layers, layout).is_some()).collect();
+    }
+    all.insert(0, layout);
+    all
 }
 
 /// Splits without virtual stages that are nearly even. The first and the last stage have a few layers fewer. If the

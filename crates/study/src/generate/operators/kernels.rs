@@ -7,8 +7,8 @@
 use super::Kernel;
 use plantui_core::{
     family::training::{
-        Layout, Recompute, TrainingRun,
-        layer::{BACKWARD_TRAFFIC, RunRates},
+        Layout, TrainingRun,
+        layer::{BACKWARD_TRAFFIC, Repeated, RunRates},
     },
     workload::TrainingProfile,
 };
@@ -39,7 +39,7 @@ impl Kernels {
             Kernel::Memory => bytes * if backward { BACKWARD_TRAFFIC } else { 1.0 } / rates.memory(),
             Kernel::Product(sides) => rates.product(sides)[usize::from(backward)],
             Kernel::Attention => {
-                let time = rates.layer(model.kind(0), Recompute::None);
+                let time = rates.layer(model.kind(0), Repeated::NOTHING);
                 if backward { time.backward.attention } else { time.forward.attention }
             }
         }
@@ -64,7 +64,7 @@ mod tests {
         ]);
         let products: Vec<Kernel> = products.map(|[n, k]| Kernel::Product([tokens, n, k])).collect();
         let TrainingProfile { model, accelerator, constants, .. } = &profile;
-        let whole = RunRates::new(model, &kernels.run, accelerator, constants).layer(model.kind(0), Recompute::None);
+        let whole = RunRates::new(model, &kernels.run, accelerator, constants).layer(model.kind(0), Repeated::NOTHING);
         for (backward, pass) in [(false, whole.forward), (true, whole.backward)] {
             let sum: f64 = products.iter().map(|&kernel| kernels.seconds(kernel, 0.0, backward)).sum();
             // One product for queries, keys and values, and one for gate and up: shorter edges.

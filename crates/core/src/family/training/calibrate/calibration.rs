@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::training::hardware::Constants;
+use crate::workload::training::constants::Constants;
 
 /// Schema of a calibration file.
 pub(super) const SCHEMA: &str = "plantui.calibration/1";

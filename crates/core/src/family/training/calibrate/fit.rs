@@ -11,12 +11,8 @@ use super::{
     next::{self, NextRun},
 };
 use crate::{
-    family::training::{check, iteration::IterationCosts, memory, program},
-    workload::training::{
-        hardware::{Accelerator, Constants},
-        model::Model,
-        run::TrainingRun,
-    },
+    family::training::{check, iteration::IterationCosts, memory, program, split::StageSplit},
+    workload::training::{constants::Constants, hardware::Accelerator, model::Model, run::TrainingRun},
 };
 
 /// Widths of the priors, in logarithms.
@@ -84,7 +80,7 @@ pub(super) struct RunTimeModel<'a> {
     pub(super) model: &'a Model,
     pub(super) run: &'a TrainingRun,
     pub(super) accelerator: &'a Accelerator,
-    split: super::super::split::StageSplit,
+    split: StageSplit,
 }
 
 impl<'a> RunTimeModel<'a> {
@@ -99,9 +95,10 @@ impl<'a> RunTimeModel<'a> {
 
     /// Logarithm of the seconds.
     pub(super) fn log_time(&self, theta: &Theta) -> f64 {
-        let constants = applied(theta).apply(&Constants::shipped(self.accelerator.generation));
+        let constants = applied(theta).apply(&Constants::shipped(self.accelerator.generation, self.run.stack));
         let costs = IterationCosts::of(self.model, self.run, self.accelerator, &constants, &self.split);
-        if self.run.layers.is_empty() {
+        let even = StageSplit::is_even(self.model.layers.len(), &self.run.layout);
+        if self.run.layers.is_empty() && even {
             return costs.terms().iteration.ln();
         }
         program::iteration(self.model, self.run, &costs, &memory::stages(self.model, self.run, &self.split)).ln()

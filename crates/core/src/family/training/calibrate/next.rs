@@ -91,8 +91,7 @@ fn layouts(base: &Layout, devices: u64, model: &Model) -> Vec<Layout> {
                 let data = (devices / others) as u32;
                 for virtual_stages in [1, 2, 4, base.virtual_stages] {
                     for micro_batch in [1, 2, 4, base.micro_batch] {
-                        let expert = base.expert;
-                        found.push(Layout { tensor, pipeline, virtual_stages, context, expert, data, micro_batch });
+                        found.push(Layout { tensor, pipeline, virtual_stages, context, data, micro_batch, ..*base });
                     }
                 }
             }

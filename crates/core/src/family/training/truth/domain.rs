@@ -7,7 +7,8 @@ use crate::{
     family::training::layer::RunRates,
     units,
     workload::training::{
-        hardware::{Accelerator, Constants},
+        constants::Constants,
+        hardware::Accelerator,
         model::{FeedForward, Model},
         run::{AttentionKernel, ContextStyle, Stack, TrainingRun},
     },
@@ -60,7 +61,7 @@ impl Domain {
     ) -> Vec<String> {
         let mut all = self.of_kind(model, run);
         all.extend(self.of_hardware(run, accelerator));
-        if *constants != Constants::shipped(accelerator.generation) {
+        if *constants != Constants::shipped(accelerator.generation, run.stack) {
             all.push("constants not fitted on published runs".into());
         }
         all.extend(self.of_sizes(model, run));

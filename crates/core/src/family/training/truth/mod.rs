@@ -12,7 +12,8 @@ pub use domain::Domain;
 use serde::Serialize;
 
 use crate::workload::training::{
-    hardware::{Accelerator, Constants, Generation},
+    constants::Constants,
+    hardware::{Accelerator, Generation},
     model::Model,
     run::{AttentionKernel, Stack, TrainingRun},
 };
@@ -65,6 +66,7 @@ const ON_H100: Domain = Domain {
 };
 
 const ON_A100: Domain = Domain {
+    stacks: NVIDIA,
     hardware: ("a100-80", 400.0),
     attention: &[AttentionKernel::Unfused],
     parameters: [1.6e9, 1010e9],
@@ -278,30 +280,18 @@ pub fn implausible(
     if run.precision.bits() != 16 || utilisation <= PLAUSIBLE {
         return None;
     }
-    let cause = if accelerator.sustained_16() > 1.3 * accelerator.peak_16 {
-        format!(
-            "{} W would sustain {} in its generation, more than its own peak of {}: the constants of {} do not fit it",
-            accelerator.watts,
-            rate(accelerator.sustained_16()),
-            rate(accelerator.peak_16),
-            accelerator.id
-        )
-    } else if *constants != Constants::shipped(accelerator.generation) {
-        "the constants were changed or calibrated beyond what published runs reach".into()
+    let cause = if *constants != Constants::shipped(accelerator.generation, run.stack) {
+        "the constants were changed or calibrated beyond what published runs reach"
     } else if !accelerator.is_preset() {
-        "the figures of the hardware are not its data sheet's".into()
+        "the figures of the hardware are not its data sheet's"
     } else {
-        "the constants were fitted on different runs".into()
+        "the constants were fitted on different runs"
     };
     let [own, most] = [utilisation, PLAUSIBLE].map(crate::units::percent);
     Some(format!(
         "implausible: {own} of the peak, recomputation included; no published run in 16 bits exceeds {most}; likely \
         cause: {cause}"
     ))
-}
-
-fn rate(flops: f64) -> String {
-    format!("{:.0} TFLOP/s", flops / 1e12)
 }
 
 /// Known weaknesses of the predictions that apply to a run.

@@ -1,0 +1,337 @@
+//! Settings of the training software, by name, with a default in each [`Stack`], the profile of a training engine.
+
+use super::recompute::Modules;
+use crate::units::{self, GIB};
+
+/// Kernel of the attention core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttentionKernel {
+    /// Best fused kernel of the generation: cuDNN's or FlashAttention 3 on Hopper, FlashAttention 2 on Ampere.
+    Flash,
+    /// FlashAttention 1.
+    Flash1,
+    /// FlashAttention 2.
+    Flash2,
+    /// Kernel that writes scores to memory.
+    Unfused,
+}
+
+impl AttentionKernel {
+    /// Names of all kernels, as in settings.
+    pub const IDS: [(&'static str, AttentionKernel); 4] = [
+        ("flash", AttentionKernel::Flash),
+        ("flash1", AttentionKernel::Flash1),
+        ("flash2", AttentionKernel::Flash2),
+        ("unfused", AttentionKernel::Unfused),
+    ];
+}
+
+/// Way in which context parallelism divides attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContextStyle {
+    /// Keys and values circulate in a ring.
+    Ring,
+    /// Ranks exchange parts of the sequence for heads.
+    AllToAll,
+}
+
+impl ContextStyle {
+    /// Names of both styles, as in settings.
+    pub const IDS: [(&'static str, ContextStyle); 2] =
+        [("ring", ContextStyle::Ring), ("all-to-all", ContextStyle::AllToAll)];
+}
+
+/// Settings of the training software that do not depend on the layout.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TrainingSettings {
+    /// True if norms and dropout are divided along the sequence over the tensor group.
+    pub sequence_parallel: bool,
+    /// True if optimizer state is divided over the data-parallel group (ZeRO 1).
+    pub distributed_optimizer: bool,
+    /// True if gradients are divided as well, and reduced after every microbatch (ZeRO 2).
+    pub shard_gradients: bool,
+    /// True if weights, gradients and state are divided over the data-parallel group (FSDP, ZeRO 3).
+    pub fsdp: bool,
+    /// Ranks that share one copy of what is divided; the copies are replicas (HSDP). 0 for all ranks.
+    pub hsdp: u32,
+    /// True if tensor-parallel transfers overlap with matrix products.
+    pub tp_overlap: bool,
+    /// True if data-parallel transfers overlap with the backward pass.
+    pub dp_overlap: bool,
+    /// True if FSDP accumulates whole gradients over the microbatches and reduces them once.
+    pub accumulate_whole: bool,
+    /// True if one kernel computes the cross-entropy.
+    pub fused_cross_entropy: bool,
+    /// True if the loss is computed on parts of the vocabulary.
+    pub vocab_parallel_loss: bool,
+    /// True if norms and activation functions run in one kernel each.
+    pub fused_elementwise: bool,
+    /// Kernel of the attention core.
+    pub attention: AttentionKernel,
+    /// Way in which context parallelism divides attention.
+    pub context_style: ContextStyle,
+    /// Bytes per element of a gradient.
+    pub gradient_bytes: u32,
+    /// Bytes per element of the optimizer's own weights; 0 if it updates the 16-bit weights.
+    pub master_bytes: u32,
+    /// Bytes per element of each of the two moments.
+    pub moment_bytes: u32,
+    /// True if optimizer state lies in the host's memory and its CPU takes the step.
+    pub optimizer_offload: bool,
+    /// True if FSDP's shards of the weights lie in the host's memory.
+    pub parameter_offload: bool,
+    /// Layers of each virtual stage whose activations lie in the host's memory between the passes.
+    pub activation_offload: u32,
+    /// Bytes reserved for the allocator, NCCL and the context.
+    pub reserve_bytes: f64,
+}
+
+/// Profile of settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stack {
+    /// Megatron-Core as in NVIDIA's recipes of 2025.
+    #[default]
+    Megatron2025,
+    /// NeMo as in NVIDIA's benchmark recipes of 2024.
+    Nemo24,
+    /// torchtitan: FSDP, compiled.
+    Torchtitan,
+    /// Megatron-LM without optional flags: no overlap of tensor-parallel transfers.
+    Plain,
+}
+
+impl Stack {
+    /// All stacks.
+    pub const ALL: [Stack; 4] = [Stack::Megatron2025, Stack::Nemo24, Stack::Torchtitan, Stack::Plain];
+
+    /// Id on the command line.
+    pub fn id(self) -> &'static str {
+        match self {
+            Stack::Megatron2025 => "megatron-2025",
+            Stack::Nemo24 => "nemo-24",
+            Stack::Torchtitan => "torchtitan",
+            Stack::Plain => "plain",
+        }
+    }
+
+    /// Stack with this id, in either case.
+    pub fn find(id: &str) -> Option<Self> {
+        Stack::ALL.into_iter().find(|stack| stack.id().eq_ignore_ascii_case(id))
+    }
+
+    /// Default tensor-parallel degree of the routed experts. Megatron-Core takes that of the attention, NVIDIA's recipes
+    /// set 1. torchtitan divides each expert only without expert parallelism.
+    pub fn expert_tensor(self, tensor: u32, expert: u32) -> u32 {
+        match self {
+            Stack::Megatron2025 | Stack::Nemo24 => 1,
+            Stack::Torchtitan if expert > 1 => 1,
+            Stack::Torchtitan | Stack::Plain => tensor,
+        }
+    }
+
+    /// Settings of the stack.
+    pub fn settings(self) -> TrainingSettings {
+        let plain = TrainingSettings {
+            sequence_parallel: true,
+            distributed_optimizer: true,
+            shard_gradients: false,
+            fsdp: false,
+            hsdp: 0,
+            tp_overlap: false,
+            dp_overlap: true,
+            accumulate_whole: false,
+            fused_cross_entropy: false,
+            vocab_parallel_loss: true,
+            fused_elementwise: true,
+            attention: AttentionKernel::Flash,
+            context_style: ContextStyle::Ring,
+            gradient_bytes: 4,
+            master_bytes: 4,
+            moment_bytes: 4,
+            optimizer_offload: false,
+            parameter_offload: false,
+            activation_offload: 0,
+            reserve_bytes: 6.0 * GIB,
+        };
+        match self {
+            Stack::Megatron2025 | Stack::Nemo24 => TrainingSettings { tp_overlap: true, ..plain },
+            Stack::Torchtitan => {
+                TrainingSettings { fsdp: true, accumulate_whole: true, attention: AttentionKernel::Flash2, ..plain }
+            }
+            Stack::Plain => plain,
+        }
+    }
+
+    /// Bytes per token and vocabulary entry at the peak of a loss without a fused kernel. torch's stacks keep one more
+    /// 32-bit copy of the logits than Megatron-Core.
+    pub fn logit_bytes(self) -> f64 {
+        if self == Stack::Torchtitan { 14.0 } else { 10.0 }
+    }
+
+    /// Modules of selective recomputation that names none.
+    pub fn usual_modules(self) -> Modules {
+        if self == Stack::Torchtitan { Modules::OPERATORS } else { Modules::CORE_ATTENTION }
+    }
+}
+
+/// Value of a setting.
+enum Slot<'a> {
+    Flag(&'a mut bool),
+    /// With the allowed numbers.
+    Count(&'a mut u32, &'static [u32]),
+    Upto(&'a mut u32, u32),
+    Kernel(&'a mut AttentionKernel),
+    Style(&'a mut ContextStyle),
+    Size(&'a mut f64),
+}
+
+/// Maximum of a count of ranks or layers.
+const MOST: u32 = 1 << 20;
+
+impl TrainingSettings {
+    /// Names of all settings with their allowed values, in display order.
+    pub const NAMES: [(&'static str, &'static str); 20] = [
+        ("sequence_parallel", "true or false"),
+        ("distributed_optimizer", "true or false"),
+        ("shard_gradients", "true or false"),
+        ("fsdp", "true or false"),
+        ("hsdp", "the ranks that share one copy of the weights, or 0 for all"),
+        ("tp_overlap", "true or false"),
+        ("dp_overlap", "true or false"),
+        ("accumulate_whole", "true or false"),
+        ("fused_cross_entropy", "true or false"),
+        ("vocab_parallel_loss", "true or false"),
+        ("fused_elementwise", "true or false"),
+        ("attention", "flash, flash1, flash2 or unfused"),
+        ("context_style", "ring or all-to-all"),
+        ("gradient_bytes", "2 or 4"),
+        ("master_bytes", "0, 2 or 4"),
+        ("moment_bytes", "1, 2 or 4"),
+        ("optimizer_offload", "true or false"),
+        ("parameter_offload", "true or false"),
+        ("activation_offload", "the layers of each stage, or 0"),
+        ("reserve", "a size, such as 6GiB"),
+    ];
+
+    fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
+        Some(match name {
+            "sequence_parallel" => Slot::Flag(&mut self.sequence_parallel),
+            "distributed_optimizer" => Slot::Flag(&mut self.distributed_optimizer),
+            "shard_gradients" => Slot::Flag(&mut self.shard_gradients),
+            "fsdp" => Slot::Flag(&mut self.fsdp),
+            "hsdp" => Slot::Upto(&mut self.hsdp, MOST),
+            "tp_overlap" => Slot::Flag(&mut self.tp_overlap),
+            "dp_overlap" => Slot::Flag(&mut self.dp_overlap),
+            "accumulate_whole" => Slot::Flag(&mut self.accumulate_whole),
+            "fused_cross_entropy" => Slot::Flag(&mut self.fused_cross_entropy),
+            "vocab_parallel_loss" => Slot::Flag(&mut self.vocab_parallel_loss),
+            "fused_elementwise" => Slot::Flag(&mut self.fused_elementwise),
+            "attention" => Slot::Kernel(&mut self.attention),
+            "context_style" => Slot::Style(&mut self.context_style),
+            "gradient_bytes" => Slot::Count(&mut self.gradient_bytes, &[2, 4]),
+            "master_bytes" => Slot::Count(&mut self.master_bytes, &[0, 2, 4]),
+            "moment_bytes" => Slot::Count(&mut self.moment_bytes, &[1, 2, 4]),
+            "optimizer_offload" => Slot::Flag(&mut self.optimizer_offload),
+            "parameter_offload" => Slot::Flag(&mut self.parameter_offload),
+            "activation_offload" => Slot::Upto(&mut self.activation_offload, MOST),
+            "reserve" => Slot::Size(&mut self.reserve_bytes),
+            _ => return None,
+        })
+    }
+
+    /// Sets a value by name. `zero` sets `distributed_optimizer`, `shard_gradients` and `fsdp` together, from 0 (none of
+    /// them) to 3.
+    ///
+    /// # Errors
+    /// A sentence, if there is no such setting or the value is not allowed.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let shown = crate::text::printable(value);
+        if name == "zero" {
+            let stage: u32 = value
+                .parse()
+                .ok()
+                .filter(|stage| *stage <= 3)
+                .ok_or_else(|| format!("zero is `{shown}`, must be 0, 1, 2 or 3"))?;
+            self.distributed_optimizer = stage >= 1;
+            self.shard_gradients = stage == 2;
+            self.fsdp = stage == 3;
+            return Ok(());
+        }
+        let Some((name, values)) = TrainingSettings::NAMES.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<&str> = TrainingSettings::NAMES.iter().map(|(name, _)| *name).chain(["zero"]).collect();
+            let name = crate::text::printable(name);
+            return Err(format!("there is no setting `{name}`; there are {}", known.join(", ")));
+        };
+        let taken = self.slot(name).and_then(|slot| slot.set(value));
+        taken.ok_or_else(|| format!("{name} is `{shown}`, must be {values}"))
+    }
+
+    /// Value of a setting as [`TrainingSettings::set`] reads it.
+    pub fn text(&self, name: &str) -> String {
+        let mut copy = *self;
+        copy.slot(name).map_or_else(String::new, |slot| slot.text())
+    }
+}
+
+impl Slot<'_> {
+    /// Takes a value; `None` if it is not allowed.
+    fn set(self, value: &str) -> Option<()> {
+        match self {
+            Slot::Flag(flag) => *flag = value.parse().ok()?,
+            Slot::Count(count, allowed) => *count = value.parse().ok().filter(|count| allowed.contains(count))?,
+            Slot::Upto(count, most) => *count = value.parse().ok().filter(|count| *count <= most)?,
+            Slot::Kernel(kernel) => *kernel = named(&AttentionKernel::IDS, value)?,
+            Slot::Style(style) => *style = named(&ContextStyle::IDS, value)?,
+            Slot::Size(bytes) => *bytes = size(value)?,
+        }
+        Some(())
+    }
+
+    fn text(self) -> String {
+        match self {
+            Slot::Flag(flag) => flag.to_string(),
+            Slot::Count(count, _) | Slot::Upto(count, _) => count.to_string(),
+            Slot::Kernel(kernel) => id_of(&AttentionKernel::IDS, *kernel).into(),
+            Slot::Style(style) => id_of(&ContextStyle::IDS, *style).into(),
+            Slot::Size(bytes) => units::bytes_exact(*bytes),
+        }
+    }
+}
+
+/// Reads a size, which may be 0.
+fn size(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    if digits.parse() == Ok(0.0) { Some(0.0) } else { units::parse_bytes(text).ok() }
+}
+
+fn named<T: Copy>(ids: &[(&str, T)], text: &str) -> Option<T> {
+    ids.iter().find(|(id, _)| *id == text).map(|&(_, value)| value)
+}
+
+fn id_of<T: Copy + PartialEq>(ids: &[(&'static str, T)], value: T) -> &'static str {
+    ids.iter().find(|(_, other)| *other == value).map_or("", |(id, _)| id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_can_be_set_to_what_it_shows() {
+        for stack in Stack::ALL {
+            assert_eq!(Stack::find(&stack.id().to_uppercase()), Some(stack));
+            let settings = stack.settings();
+            let mut copy = Stack::Plain.settings();
+            for (name, _) in TrainingSettings::NAMES {
+                copy.set(name, &settings.text(name)).unwrap();
+            }
+            assert_eq!(copy, settings);
+        }
+        let mut settings = Stack::Plain.settings();
+        settings.set("reserve", "0").unwrap();
+        assert_eq!(settings.reserve_bytes, 0.0);
+        assert!(settings.set("attention", "fast").unwrap_err().contains("must be flash, flash1, flash2 or unfused"));
+        assert!(settings.set("colour", "red").unwrap_err().contains("there is no setting `colour`"));
+        assert!(settings.set("gradient_bytes", "3").is_err() && settings.set("fsdp", "yes").is_err());
+    }
+}
