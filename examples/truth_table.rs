@@ -1,8 +1,10 @@
 //! Prints the truth table: predictions for published training runs beside the measurements.
 //!
 //! ```text
-//! PLANTUI_REFERENCE=path/to/published/inputs cargo run --release --example truth_table
+//! PLANTUI_REFERENCE=path/to/published/inputs cargo run --release --example truth_table [-- --rows]
 //! ```
+//!
+//! `--rows` adds a table of every run.
 
 use std::{error::Error, path::PathBuf};
 
@@ -14,5 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (runs, left) = rows::read(&PathBuf::from(root).join("truth"))?;
     let predicted = summary::predict(&runs).map_err(|(name, refusal)| format!("{name}: {refusal}"))?;
     print!("{}", summary::markdown(&predicted, &left));
+    if std::env::args().any(|argument| argument == "--rows") {
+        print!("\n{}", summary::every_row(&predicted));
+    }
     Ok(())
 }

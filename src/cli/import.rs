@@ -8,7 +8,7 @@ use clap::{
 };
 
 use super::{
-    CommandEnd, Failure, arguments, generate, input,
+    CommandEnd, Failure, arguments, generate, hardware_file, input,
     output::{self, Destination},
     report::{self, counted, line},
 };
@@ -156,7 +156,7 @@ impl ImportArgs {
         if let Some(path) = &self.of {
             return Ok((input::workload(path)?, None));
         }
-        let id = self.hardware.as_deref().unwrap_or("a100-80");
+        let id = &hardware_file::id_of(self.hardware.as_deref().unwrap_or("a100-80"))?;
         let Some(hardware) = hardware::find(id) else {
             let known = hardware::all().iter().map(|hardware| hardware.id).collect::<Vec<_>>().join(", ");
             return Err(Failure::refused(
@@ -165,7 +165,7 @@ impl ImportArgs {
             ));
         };
         let call = format!("plantui import {source} --hardware {id}");
-        let text = import::workload(configuration, hardware, source, &call)?;
+        let text = import::workload(configuration, &hardware, source, &call)?;
         let place = self.workload.as_deref().map_or_else(|| "imported".to_string(), input::shown);
         let name = self
             .workload

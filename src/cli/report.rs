@@ -83,7 +83,7 @@ pub(crate) fn headline(planned: &Run, plan: &Plan, score: &Score) -> String {
     let mut text = String::new();
     let limits = &planned.problem.limits;
     let (Some(gap), Some(simulation)) = (PredictionGap::of_run(planned), &planned.simulation) else {
-        line(&mut text, format_args!("{}", objective_line(limits, plan, score)));
+        line(&mut text, format_args!("{}", with_band(planned, plan, objective_line(limits, plan, score))));
         if let Some(simulated) = as_simulated(planned) {
             line(&mut text, format_args!("{simulated}"));
         }
@@ -102,6 +102,14 @@ pub(crate) fn headline(planned: &Run, plan: &Plan, score: &Score) -> String {
     let own = score.measure.show(score.value);
     line(&mut text, format_args!("planner's objective: {own}; simulated {}", gap.summary()));
     text
+}
+
+/// The line with the band of published runs that are like the plan, behind the iteration time.
+fn with_band(planned: &Run, plan: &Plan, line: String) -> String {
+    let problem = &planned.problem;
+    let prediction = family::of(&problem.workload).prediction(&problem.limits, plan);
+    let Some(trust) = prediction.and_then(|prediction| prediction.trust) else { return line };
+    line.replacen("/iteration", &format!("/iteration ±{}", units::percent(trust.band)), 1)
 }
 
 /// Appends the proof of the plan, with the bound and the plans that were searched, below the tables.

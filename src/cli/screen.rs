@@ -133,6 +133,7 @@ impl ScreenArgs {
     fn config(&self) -> Result<Config, Failure> {
         let place = self.start.config.clone().or_else(|| config::place(variable));
         let file = place.as_deref().map(Config::load).transpose()?.unwrap_or_default();
+        file.add_hardware();
         Ok(Config {
             theme: self.look.theme.clone().unwrap_or(file.theme),
             mouse: file.mouse && !self.look.no_mouse,

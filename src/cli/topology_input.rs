@@ -184,7 +184,7 @@ pub(super) fn agree(topology: &Topology, id: &str) -> Result<(), Failure> {
             let figures = |sheet: &hardware::Hardware| {
                 (sheet.peak_flops.value, sheet.intra_node_link.value, sheet.memory_bytes.value)
             };
-            if figures(own) == figures(sheet) { Ok(()) } else { refuse(format!("are {}", own.id)) }
+            if figures(&own) == figures(&sheet) { Ok(()) } else { refuse(format!("are {}", own.id)) }
         }
         None => match topology.memory_bytes {
             Some(bytes) if (bytes / sheet.memory_bytes.value - 1.0).abs() > 0.01 => {
@@ -224,7 +224,7 @@ impl TopologyArgument {
                 (like, _) => {
                     let id = hardware::find("h100")
                         .filter(|usual| agree(&self.wired.topology, usual.id).is_ok())
-                        .or(like)
+                        .or(like.copied())
                         .map_or("h100", |sheet| sheet.id);
                     format!("give --hardware, such as --hardware {id}")
                 }

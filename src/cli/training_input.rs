@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{
-    Failure, estimate, input,
+    Failure, estimate, hardware_file, input,
     topology_input::{self, TopologyArgument},
 };
 use crate::{
@@ -21,14 +21,14 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Training (a config.json, a published name such as llama-3-70b, or plantui.training/1)")]
 pub(crate) struct TrainingArgs {
-    /// Hardware preset: v100, a100-40, a100-80, h100, h200, b200, gb200, b300 or gb300 [default: that of the topology,
+    /// Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that of the topology,
     /// else h100]
     #[arg(long, value_name = "ID")]
     pub hardware: Option<String>,
     /// Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's longest, at most 8192]
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_delimiter = ',', value_parser = tokens)]
     pub sequence_length: Vec<u64>,
-    /// Number format of matrix products: bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
+    /// Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
     #[arg(long, value_name = "FORMAT")]
     pub precision: Option<String>,
     /// Profile of the training software: megatron-2025, nemo-24, torchtitan or plain [default: megatron-2025]
@@ -37,6 +37,9 @@ pub(crate) struct TrainingArgs {
     /// Memory per device kept free for the allocator, NCCL and the context [default: 6GiB]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub reserve: Option<String>,
+    /// Adapters in place of training all weights: lora or qlora, such as lora:r=16, or PEFT's adapter_config.json
+    #[arg(long, value_name = "ADAPTER")]
+    pub adapter: Option<String>,
     /// Calibration file: factors that `plantui calibrate` fitted to your runs
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
@@ -136,6 +139,8 @@ impl TrainingArgs {
             Some(topology) => self.hardware_on(topology, &workload)?,
             None => self.hardware.clone(),
         };
+        let hardware = hardware.as_deref().map(hardware_file::id_of).transpose()?;
+        let adapter = self.adapter.as_deref().map(estimate::adapter).transpose()?;
         workload = turn(workload, "hardware", hardware.as_deref())?;
         workload = turn(workload, "sequence-length", tokens.as_deref())?;
         workload = turn(workload, "precision", self.precision.as_deref())?;
@@ -146,6 +151,10 @@ impl TrainingArgs {
         for (name, value) in settings {
             let set = family::of(&workload).with_setting(&workload, name, value);
             workload = set.map_err(|error| refused("settings", error.to_string()))?;
+        }
+        if let Some(adapter) = &adapter {
+            let set = family::of(&workload).with_setting(&workload, "adapter", adapter);
+            workload = set.map_err(|error| refused("--adapter", error.to_string()))?;
         }
         workload = turn(workload, "reserve", self.reserve.as_deref())?;
         if let Some(path) = &self.calibration {
@@ -164,6 +173,7 @@ impl TrainingArgs {
         let stated = told.filter(|_| workload.format == WorkloadFormat::Training);
         let asked = self.hardware.clone().or(stated);
         if let Some(id) = &asked {
+            let id = &hardware_file::id_of(id)?;
             topology_input::agree(topology.topology(), id)?;
             return Ok(self.hardware.clone());
         }
@@ -190,6 +200,7 @@ impl TrainingArgs {
             ("--precision", &self.precision),
             ("--stack", &self.stack),
             ("--reserve", &self.reserve),
+            ("--adapter", &self.adapter),
         ];
         let word = words.into_iter().find(|(_, value)| value.is_some()).map(|(flag, _)| flag);
         let tokens = self.sequence_length.first().map(|_| "--sequence-length");

@@ -2,8 +2,8 @@
 //!
 //! The file is TOML: `--config`, else `$PLANTUI_CONFIG`, else `plantui/config.toml` in `$XDG_CONFIG_HOME` or
 //! `~/.config`. `read` parses it and reports errors with their line. [`print`] writes the configuration in force with
-//! comments, and its output parses back to the same [`Config`]. Only the screen uses the file: the other commands
-//! depend on their flags alone, so that a script does the same for everybody.
+//! comments, and its output parses back to the same [`Config`]. The screen uses the whole file. Other commands look up a
+//! hardware name there that is no preset, and depend on their flags for everything else.
 
 mod print;
 mod read;
@@ -17,7 +17,10 @@ use std::{
 use thiserror::Error;
 
 use crate::{
-    cluster::GivenLimits,
+    cluster::{
+        GivenLimits,
+        hardware::{self, HardwareSheet},
+    },
     simulate::{Schedule, SimulatorSettings},
     source::{LoadError, error::printable},
     tui::Keymap,
@@ -48,6 +51,8 @@ pub struct Config {
     pub deadline: Option<Duration>,
     /// Limits for workloads that do not state their own.
     pub limits: GivenLimits,
+    /// Hardware of the user.
+    pub hardware: Vec<HardwareSheet>,
     /// Keys of each action.
     pub keymap: Keymap,
 }
@@ -64,6 +69,7 @@ impl Default for Config {
             simulator: SimulatorSettings::default(),
             deadline: None,
             limits: GivenLimits::default(),
+            hardware: vec![],
             keymap: Keymap::default(),
         }
     }
@@ -110,6 +116,14 @@ impl Config {
     /// [`ConfigError`] for the first error in the text.
     pub fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
         read::parse(text, file)
+    }
+
+    /// Makes the user's own hardware known under its names.
+    pub fn add_hardware(&self) {
+        for sheet in &self.hardware {
+            // The reader has checked the figures.
+            drop(hardware::add(sheet.clone()));
+        }
     }
 
     /// Returns a commented TOML file, which [`Config::parse`] reads back as the same configuration.

@@ -43,6 +43,12 @@ pub(super) fn to_toml(config: &Config) -> String {
     for setting in settings::simulator() {
         text.push_str(&written(&setting, config));
     }
+    for sheet in &config.hardware {
+        let figures = toml::to_string(sheet).expect("numbers and texts serialise");
+        let figures: String =
+            figures.lines().filter(|line| !line.starts_with("id = ")).map(|line| format!("{line}\n")).collect();
+        text.push_str(&format!("\n[hardware.{}]\n{figures}", sheet.id));
+    }
     text.push_str(&format!("\n{KEYS}"));
     let mut scope: Option<Scope> = None;
     let mut entries: Vec<usize> = (0..TABLE.len()).collect();

@@ -1,5 +1,6 @@
 //! Parses the text of a configuration file to a [`Config`], or to an error with its line.
 
+use serde::Deserialize;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -10,6 +11,7 @@ use super::{
     settings::{self, ConfigSetting, texts},
 };
 use crate::{
+    cluster::hardware::{self, HardwareSheet},
     source::error::{printable, single_line},
     tui::{
         action::TABLE,
@@ -18,7 +20,7 @@ use crate::{
 };
 
 /// Names of the tables beside the general settings.
-const TABLES: [&str; 3] = ["limits", "simulator", "keys"];
+const TABLES: [&str; 4] = ["limits", "simulator", "hardware", "keys"];
 
 pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     let reader = ConfigReader { text, file };
@@ -37,7 +39,8 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
                 reader.settings(&mut config, given, &settings::simulator(), "simulator.")?;
             }
             ("keys", DeValue::Table(scopes)) => reader.keys(&mut config, scopes)?,
-            ("limits" | "simulator" | "keys", _) => {
+            ("hardware", DeValue::Table(sheets)) => reader.hardware(&mut config, sheets)?,
+            ("limits" | "simulator" | "hardware" | "keys", _) => {
                 let problem = format!("`{}` is not a table", key.get_ref());
                 return Err(reader.error(key.span().start, &problem, &format!("write [{}] above it", key.get_ref())));
             }
@@ -116,6 +119,28 @@ impl ConfigReader<'_> {
             let shown = printable(self.text.get(span.clone()).unwrap_or_default());
             self.error(span.start, &format!("{prefix}{name} cannot be {shown}"), &repair)
         })
+    }
+
+    /// Reads the user's own hardware, a table for each.
+    fn hardware(&self, config: &mut Config, sheets: &DeTable<'_>) -> Result<(), ConfigError> {
+        for (name, value) in in_order(sheets) {
+            let at = name.span().start;
+            let repair = "a table has peak_16, memory_gib, memory_bandwidth, inner_link and outer_link";
+            let refuse = |problem: &str| self.error(at, &format!("hardware.{}: {problem}", name.get_ref()), repair);
+            let DeValue::Table(figures) = value.get_ref() else { return Err(refuse("is not a table")) };
+            let deserializer = toml::de::ValueDeserializer::from(Spanned::new(0..0, DeValue::Table(figures.clone())));
+            let mut sheet =
+                HardwareSheet::deserialize(deserializer).map_err(|error| refuse(&printable(error.message())))?;
+            sheet.id = name.get_ref().to_string();
+            if let Some(problem) = sheet.problem() {
+                return Err(refuse(&problem));
+            }
+            if hardware::sheets().iter().any(|known| known.id == sheet.id) {
+                return Err(refuse("is the name of a preset; choose another"));
+            }
+            config.hardware.push(sheet);
+        }
+        Ok(())
     }
 
     /// Binds the keys of all scopes, then checks for two actions with one key.

@@ -124,7 +124,10 @@ fn trust_names_what_no_published_run_is_like() {
             ],
             "tp_overlap=false",
         ),
-        (vec!["mixtral-8x7b", "--devices", "32", "--global-batch", "64", "--parallel", "ep=8"], "a mixture of experts"),
+        (
+            vec!["mixtral-8x7b", "--hardware", "a100", "--devices", "32", "--global-batch", "64", "--parallel", "ep=8"],
+            "a100-80, not h100",
+        ),
         (vec!["llama-3-8b", "--devices", "8", "--global-batch", "64", "--set", "fsdp=true"], "FSDP"),
     ] {
         let all = told(&arguments);

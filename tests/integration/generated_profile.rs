@@ -14,9 +14,9 @@ const DEGREES: [u32; 4] = [1, 2, 4, 8];
 
 fn generated(model: &ModelConfig, change: impl Fn(&mut GenerateSettings)) -> Workload {
     let a100 = hardware::find("a100-80").unwrap();
-    let mut settings = GenerateSettings::defaults(model, a100);
+    let mut settings = GenerateSettings::defaults(model, &a100);
     change(&mut settings);
-    let text = generate::generate(model, a100, &settings, "test").unwrap_or_else(|error| panic!("{error}"));
+    let text = generate::generate(model, &a100, &settings, "test").unwrap_or_else(|error| panic!("{error}"));
     workload::load_bytes(text.as_bytes(), "generated", "generated").unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -58,7 +58,7 @@ fn what_the_fields_say_is_what_is_generated() {
     assert!(tied.parameters() < model.parameters());
 
     let a100 = plantui::cluster::hardware::find("a100-80").unwrap();
-    let text = |m: &ModelConfig| generate::generate(m, a100, &GenerateSettings::defaults(m, a100), "test").unwrap();
+    let text = |m: &ModelConfig| generate::generate(m, &a100, &GenerateSettings::defaults(m, &a100), "test").unwrap();
     let w = workload::load_bytes(text(&tied).as_bytes(), "w", "w").unwrap();
     // The tied copy takes memory on the last stage, and the file says so.
     assert!(w.parameters() > tied.parameters() * 1.05);

@@ -31,7 +31,7 @@ fn measured(model: &Model, layouts: &[&str]) -> Vec<MeasuredRun> {
             request.set(name, value).unwrap();
         }
         let resolved = request.resolve(model).unwrap();
-        let estimate = Estimate::of(model, &resolved.run, resolved.accelerator, 64, Some(&foreign())).unwrap();
+        let estimate = Estimate::of(model, &resolved.run, &resolved.accelerator, 64, Some(&foreign())).unwrap();
         let chance = 1.0 + 0.03 * ((index * 7 % 5) as f64 - 2.0) / 2.0;
         MeasuredRun {
             place: format!("run {index}"),
@@ -60,7 +60,7 @@ const LAYOUTS: [&str; 12] = [
 
 fn errors(model: &Model, runs: &[MeasuredRun], calibration: Option<&Calibration>) -> f64 {
     let error = |run: &MeasuredRun| {
-        let estimate = Estimate::of(model, &run.resolved.run, run.resolved.accelerator, 64, calibration).unwrap();
+        let estimate = Estimate::of(model, &run.resolved.run, &run.resolved.accelerator, 64, calibration).unwrap();
         (estimate.iteration_s / run.measured_s - 1.0).abs()
     };
     runs.iter().map(error).sum::<f64>() / runs.len() as f64

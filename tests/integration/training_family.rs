@@ -20,7 +20,7 @@ use plantui::{
 };
 
 fn profile(model: &str, hardware: &str) -> TrainingProfile {
-    TrainingProfile::new(published::find(model).unwrap(), *hardware::find(hardware).unwrap())
+    TrainingProfile::new(published::find(model).unwrap(), hardware::find(hardware).unwrap())
 }
 
 fn problem(workload: &Arc<Workload>, devices: u32, batch: u32, memory: Option<f64>) -> Problem {
@@ -264,7 +264,7 @@ fn devices_that_divide_badly_are_left_idle_where_fewer_are_faster() {
 fn a_model_survives_its_file_and_a_wrong_file_names_the_place() {
     for name in ["llama-3-70b", "deepseek-v3", "gpt-oss-120b", "gemma-2-9b", "bert-large", "t5-large"] {
         let Some(model) = published::find(name) else { continue };
-        let mut profile = TrainingProfile::new(model, *hardware::find("b200").unwrap());
+        let mut profile = TrainingProfile::new(model, hardware::find("b200").unwrap());
         profile.settings.set("tp_overlap", "false").unwrap();
         profile.settings.set("reserve", "3GiB").unwrap();
         profile.sequence = 2048;
@@ -306,7 +306,7 @@ fn a_configuration_of_hugging_face_is_a_workload_as_it_is() {
 fn the_same_configuration_comes_out_on_any_number_of_threads_and_for_a_renamed_model() {
     let base = planned(&problem(&workload_of(profile("llama-3.1-8b", "h100")), 16, 64, None));
     let model = Model { name: "other".into(), ..published::find("llama-3.1-8b").unwrap() };
-    let other = TrainingProfile::new(model, *hardware::find("h100").unwrap());
+    let other = TrainingProfile::new(model, hardware::find("h100").unwrap());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let again = pool.install(|| planned(&problem(&workload_of(other), 16, 64, None)));
     assert_eq!((base.plan, base.objective), (again.plan, again.objective));

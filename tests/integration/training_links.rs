@@ -89,7 +89,7 @@ fn no_link_is_busier_than_the_iteration() {
             zero_bubble: None,
             links: None,
         };
-        let mut accelerator = *hardware::find("h100").unwrap();
+        let mut accelerator = hardware::find("h100").unwrap();
         accelerator.inner_link /= draw.of(&[1.0, 4.0, 30.0, 300.0]);
         accelerator.outer_link = accelerator.inner_link.min(accelerator.outer_link / draw.of(&[1.0, 8.0, 100.0]));
         let Ok(estimate) = Estimate::of(model, &run, &accelerator, layout.devices(), None) else { continue };

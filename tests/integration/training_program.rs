@@ -78,7 +78,7 @@ fn uneven_splits_are_timed_by_the_simulator() {
     let layout = Layout { tensor: 8, pipeline: 4, ..Layout::ONE };
     let estimate = |layers: &[u32]| {
         let run = TrainingRun { layers: layers.to_vec(), ..run(layout, 32) };
-        Estimate::of(&model, &run, hardware::find("h100").unwrap(), 32, None).unwrap()
+        Estimate::of(&model, &run, &hardware::find("h100").unwrap(), 32, None).unwrap()
     };
     let even = estimate(&[20, 20, 20, 20]);
     assert_eq!(even, estimate(&[]));
@@ -103,9 +103,9 @@ fn the_program_holds_in_memory_what_the_closed_form_says() {
     let layout = Layout { pipeline: 4, ..Layout::ONE };
     let run = run(layout, 16);
     let accelerator = hardware::find("h100").unwrap();
-    let split = check::check(&model, &run, accelerator, 4).unwrap();
+    let split = check::check(&model, &run, &accelerator, 4).unwrap();
     let costs =
-        IterationCosts::of(&model, &run, accelerator, &Constants::shipped(accelerator.generation, run.stack), &split);
+        IterationCosts::of(&model, &run, &accelerator, &Constants::shipped(accelerator.generation, run.stack), &split);
     let held = memory::stages(&model, &run, &split);
     let timeline = simulate::simulate(&program::pipeline(&run, &costs, &held), program::schedule(&run));
     let fullest = memory::fullest(&held);

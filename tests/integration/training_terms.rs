@@ -117,7 +117,7 @@ impl Case<'_> {
         }
     }
 
-    fn accelerator(&self) -> &'static Accelerator {
+    fn accelerator(&self) -> Accelerator {
         hardware::find(self.config["sys"].as_str().unwrap()).unwrap()
     }
 }
@@ -144,8 +144,8 @@ fn compare(text: &str) -> [usize; 2] {
         let (name, config) = (format!("{} {}", case["set"], case["name"]), Case { config: &case["config"] });
         let (model, run, accelerator) = (config.model(), config.run(), config.accelerator());
         let split =
-            check::check(&model, &run, accelerator, config.number("N")).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let costs = IterationCosts::of(&model, &run, accelerator, &fitted(accelerator.generation), &split);
+            check::check(&model, &run, &accelerator, config.number("N")).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let costs = IterationCosts::of(&model, &run, &accelerator, &fitted(accelerator.generation), &split);
         let terms = costs.terms();
         let near = |what: &str, ours: f64, published: &Value| {
             let published = published.as_f64().unwrap_or(0.0);

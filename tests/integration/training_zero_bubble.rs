@@ -46,11 +46,11 @@ fn every_stage_holds_in_the_simulation_what_the_memory_says() {
     ] {
         let layout = Layout { pipeline, virtual_stages: schedule.parts(), ..Layout::ONE };
         let run = run_of(layout, Some(schedule), microbatches);
-        let split = check::check(&model, &run, accelerator, pipeline.into()).unwrap();
+        let split = check::check(&model, &run, &accelerator, pipeline.into()).unwrap();
         let costs = IterationCosts::of(
             &model,
             &run,
-            accelerator,
+            &accelerator,
             &Constants::shipped(accelerator.generation, run.stack),
             &split,
         );
@@ -71,7 +71,7 @@ fn bubbles_shrink_and_the_second_half_comes_back_up() {
     let accelerator = hardware::find("h100").unwrap();
     let estimate = |zero_bubble: Option<ZeroBubble>| {
         let layout = Layout { pipeline: 4, virtual_stages: zero_bubble.map_or(1, ZeroBubble::parts), ..Layout::ONE };
-        Estimate::of(&model, &run_of(layout, zero_bubble, 8), accelerator, 4, None).unwrap()
+        Estimate::of(&model, &run_of(layout, zero_bubble, 8), &accelerator, 4, None).unwrap()
     };
     let [usual, h1, v] = [None, Some(ZeroBubble::H1), Some(ZeroBubble::V)].map(estimate);
     assert!(v.simulated_s < h1.simulated_s && h1.simulated_s < usual.simulated_s);
@@ -96,7 +96,7 @@ fn planned(profile: TrainingProfile, schedule: &str, batch: u32) -> (Arc<Workloa
 }
 
 fn profile(stack: Stack) -> TrainingProfile {
-    let mut profile = TrainingProfile::new(published::find("llama-3-70b").unwrap(), *hardware::find("h100").unwrap());
+    let mut profile = TrainingProfile::new(published::find("llama-3-70b").unwrap(), hardware::find("h100").unwrap());
     (profile.stack, profile.settings, profile.sequence) = (stack, stack.settings(), 4096);
     // Without it every rank holds the whole of its stage, and pipelines are worth their bubble.
     profile.settings.fsdp = false;

@@ -69,7 +69,7 @@ pub fn workload(
     if configuration.precision != Some(Precision::Fp32)
         && let Some(accelerator) = training::hardware::find(hardware.id)
     {
-        return trained(configuration, model, *accelerator, command_line);
+        return trained(configuration, model, accelerator, command_line);
     }
     let mut settings = GenerateSettings::defaults(model, hardware);
     if let Some(length) = configuration.sequence_length {

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{CommandEnd, Failure, input, output::Destination, topology_input::TopologyArgs};
+use super::{
+    CommandEnd, Failure, cost::CostArgs, hardware_file, input, output::Destination, topology_input::TopologyArgs,
+};
 use crate::{
-    family::training::{self, Calibration, Estimate, USUAL_BATCH, check::Refusal, request::Request},
+    family::training::{self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, request::Request},
     workload::formats::{self, detect},
 };
 pub(super) use model::model;
@@ -25,13 +27,19 @@ Examples:
   plantui estimate llama-3.1-8b --topology 2xdgx-h100 --parallel tp=2 --global-batch 64
   plantui estimate llama-3.1-8b --parallel pp=4 --global-batch 32 --layers 9,8,8,7
 
-Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, dp data parallel, mbs sequences in a \
-microbatch. Default 1; dp follows from the devices.
-Hardware: v100, a100-40, a100-80, h100, h200, b200, gb200, b300, gb300 (`plantui hardware`). Stacks: megatron-2025, \
-nemo-24, torchtitan, plain.
-Settings and their values: sequence_parallel, distributed_optimizer, fsdp, tp_overlap, dp_overlap, \
-fused_cross_entropy, vocab_parallel_loss, fused_elementwise (true, false), attention (flash, flash1, flash2, \
-unfused), context_style (ring, all-to-all), gradient_bytes (2, 4), reserve (a size).";
+  plantui estimate llama-3-70b --hardware a100-40 --devices 4 --adapter qlora:r=16 --set zero=3 --recompute full
+  plantui estimate llama-3.1-8b --hardware my-board.toml --devices 8 --tokens 1T --price 1.20
+
+Degrees: tp tensor, pp pipeline, vp virtual stages, cp context, ep expert, etp tensor for experts, dp data parallel, \
+mbs sequences in a microbatch. Default 1; dp follows from the devices, etp from the stack.
+Hardware: `plantui hardware` lists the presets. Stacks: megatron-2025, nemo-24, torchtitan, plain.
+Modules of --recompute selective: core_attn, mlp, moe, moe_act, layernorm, mla_up_proj, proj, op (every second matrix \
+product, as torchtitan); policies of MaxText: minimal, save_dot_except_mlp, save_out_proj, save_qkv_proj.
+Settings and their values: sequence_parallel, distributed_optimizer, shard_gradients, fsdp, tp_overlap, dp_overlap, \
+accumulate_whole, fused_cross_entropy, vocab_parallel_loss, fused_elementwise, optimizer_offload, parameter_offload \
+(true, false), zero (0 to 3: the optimizer's state, gradients, weights divided over replicas), hsdp (ranks of one \
+copy), attention (flash, flash1, flash2, unfused), context_style (ring, all-to-all), gradient_bytes (2, 4), \
+master_bytes (0, 2, 4), moment_bytes (1, 2, 4), activation_offload (layers of each stage), reserve (a size).";
 
 /// Predict time, throughput and memory of a training run from the model and the hardware
 #[derive(Debug, Args)]
@@ -42,7 +50,8 @@ pub(crate) struct EstimateArgs {
     // Before the hardware: each field consumes its flag, and a topology is read with the hardware's links.
     #[command(flatten)]
     topology: TopologyArgs,
-    /// Hardware preset [default: that of the topology, else h100]
+    /// Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that of the topology,
+    /// else h100]
     #[arg(long, value_name = "ID")]
     hardware: Option<String>,
     /// Number of devices [default: the product of the degrees]
@@ -57,11 +66,11 @@ pub(crate) struct EstimateArgs {
     /// Tokens in a sequence [default: the model's longest, at most 8192]
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true)]
     sequence_length: Option<String>,
-    /// Number format of matrix products: bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
+    /// Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
     #[arg(long, value_name = "FORMAT")]
     precision: Option<String>,
-    /// Recomputation in the backward pass: none, selective, full, or full:N for N layers of a virtual stage [default:
-    /// none]
+    /// Recomputation in the backward pass: none, selective (the stack's modules), selective:MODULES, full, full:N for N
+    /// layers of a virtual stage, or every:N for one layer in N [default: none]
     #[arg(long, value_name = "WHAT")]
     recompute: Option<String>,
     /// Schedule: 1f1b (interleaved where vp is above 1), zb-h1 or zb-v [default: 1f1b]
@@ -76,6 +85,12 @@ pub(crate) struct EstimateArgs {
     /// Sets a setting of the software; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
+    /// Adapters in place of training all weights: lora or qlora, such as lora:r=16,targets=all, or PEFT's
+    /// adapter_config.json
+    #[arg(long, value_name = "ADAPTER")]
+    adapter: Option<String>,
+    #[command(flatten)]
+    cost: CostArgs,
     /// Calibration file: factors that `plantui calibrate` fitted to your runs
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
@@ -101,7 +116,7 @@ impl EstimateArgs {
         let model = model(&self.model)?;
         let resolved = self.request()?.resolve(&model).map_err(refused)?;
         let mut resolved = resolved;
-        let mut accelerator = *resolved.accelerator;
+        let mut accelerator = resolved.accelerator;
         if let Some(topology) = &*self.topology {
             accelerator = topology.wiring().around(&accelerator);
             let devices: Vec<usize> = (0..usize::try_from(resolved.devices).unwrap_or(usize::MAX)).collect();
@@ -114,14 +129,16 @@ impl EstimateArgs {
             estimate.assumptions.push(format!("global batch {USUAL_BATCH}; --global-batch sets it"));
         }
         estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring().summary));
-        let told = report::EstimateReport { model: &model, resolved: &resolved, estimate: &estimate };
+        let told = report::EstimateReport { model: &model, resolved: &resolved, estimate: &estimate, cost: &self.cost };
         destination.write(&if self.json { told.json() } else { told.table() })?;
         Ok(CommandEnd::Done)
     }
 
     fn request(&self) -> Result<Request, Failure> {
+        let hardware = self.hardware.as_deref().map(hardware_file::id_of).transpose()?;
+        let adapter = self.adapter.as_deref().map(adapter).transpose()?;
         let flags = [
-            ("hardware", &self.hardware),
+            ("hardware", &hardware),
             ("devices", &self.devices),
             ("parallel", &self.parallel),
             ("global-batch", &Some(self.global_batch.clone().unwrap_or_else(|| USUAL_BATCH.to_string()))),
@@ -131,6 +148,7 @@ impl EstimateArgs {
             ("schedule", &self.schedule),
             ("stack", &self.stack),
             ("layers", &self.layers),
+            ("adapter", &adapter),
         ];
         // The topology gives the number of devices, unless the flag does.
         let mut request = request(&flags, &self.settings)?;
@@ -146,6 +164,22 @@ impl EstimateArgs {
         }
         Ok(request)
     }
+}
+
+/// Text of the adapters: as given, or of PEFT's file.
+///
+/// # Errors
+/// [`Failure`] if the file is no `adapter_config.json`.
+pub(super) fn adapter(value: &str) -> Result<String, Failure> {
+    let path = Path::new(value);
+    if path.extension().is_none_or(|extension| extension != "json") {
+        return Ok(value.into());
+    }
+    let source = input::shown(path);
+    let bytes = formats::read_file(path)?;
+    let adapter = Adapter::from_peft(&String::from_utf8_lossy(&bytes))
+        .map_err(|problem| Failure::refused(format!("--adapter {source} {problem}"), "PEFT writes such files"))?;
+    Ok(adapter.to_string())
 }
 
 /// Request from flags and settings as typed.

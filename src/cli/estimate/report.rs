@@ -3,7 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cli::report::{line, table},
+    cli::{
+        cost::CostArgs,
+        report::{line, table},
+    },
     family::training::{Estimate, Model, StageEstimate, TrainingSettings, request::ResolvedRequest},
     units,
 };
@@ -13,6 +16,7 @@ pub(super) struct EstimateReport<'a> {
     pub(super) model: &'a Model,
     pub(super) resolved: &'a ResolvedRequest,
     pub(super) estimate: &'a Estimate,
+    pub(super) cost: &'a CostArgs,
 }
 
 impl EstimateReport<'_> {
@@ -101,12 +105,13 @@ impl EstimateReport<'_> {
                 self.resolved.stack.id()
             ),
         );
+        let band = estimate.trust.class().map_or_else(String::new, |class| format!(" ±{}", units::percent(class.band)));
         let imbalance: f64 = estimate.parts.iter().filter(|part| part.0 == "imbalance").map(|part| part.1).sum();
         let imbalance = imbalance / estimate.iteration_s;
         line(
             &mut text,
             format_args!(
-                "{}/iteration   {:.0} tokens/s/device   {:.0} TFLOP/s/device   MFU {}   HFU {}   idle {} (bubble {}, \
+                "{}/iteration{band}   {:.0} tokens/s/device   {:.0} TFLOP/s/device   MFU {}   HFU {}   idle {} (bubble {}, \
                 imbalance {})",
                 units::seconds(estimate.iteration_s),
                 estimate.tokens_per_s_per_device,
@@ -131,6 +136,9 @@ impl EstimateReport<'_> {
             ),
         );
         line(&mut text, format_args!("trust: {}", estimate.trust.summary()));
+        if let Some(cost) = self.cost.line(estimate.tokens_per_s, self.resolved.devices) {
+            line(&mut text, format_args!("{cost}"));
+        }
         if let Some(implausible) = &estimate.implausible {
             line(&mut text, format_args!("{implausible}"));
         }

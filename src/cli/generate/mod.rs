@@ -340,7 +340,7 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
         return Err(GenerateError::Setting { flag: "MODEL", problem });
     }
     if profiled {
-        return galvatron::text(args, hardware(args)?);
+        return galvatron::text(args, &hardware(args)?);
     }
     if let Some(pass) = args.operators.operators {
         return operators::run(args, pass);
@@ -350,11 +350,11 @@ pub fn run(args: &GenerateArgs) -> Result<String, GenerateError> {
     }
     let hardware = hardware(args)?;
     let model = model(&args.model)?;
-    generate::generate(&model, hardware, &args.settings(&model, hardware), &args.command_line())
+    generate::generate(&model, &hardware, &args.settings(&model, &hardware), &args.command_line())
 }
 
 /// Data sheet of the requested hardware.
-fn hardware(args: &GenerateArgs) -> Result<&'static Hardware, GenerateError> {
+fn hardware(args: &GenerateArgs) -> Result<Hardware, GenerateError> {
     let usual = if args.is_trained() { stack::TRAINED_HARDWARE } else { stack::ANALYTIC_HARDWARE };
     let id = args.hardware.as_deref().unwrap_or(usual);
     hardware::find(id).ok_or_else(|| {

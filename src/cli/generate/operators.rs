@@ -120,7 +120,7 @@ pub(super) fn run(args: &GenerateArgs, pass: PassArg) -> Result<String, Generate
         PassArg::Training => SamplePass::Training,
         PassArg::Inference => SamplePass::Inference,
     };
-    let default = OperatorSettings::defaults(&network, hardware, pass);
+    let default = OperatorSettings::defaults(&network, &hardware, pass);
     let element_bytes = args.element_bytes.unwrap_or(default.element_bytes);
     let sequence_length = args.sequence_length.map_or(default.sequence_length, u64::from);
     let settings = OperatorSettings {
@@ -140,5 +140,5 @@ pub(super) fn run(args: &GenerateArgs, pass: PassArg) -> Result<String, Generate
         memory_bytes: args.memory.unwrap_or(default.memory_bytes),
         trained: trained.map(|profile| TrainingProfile { sequence: sequence_length, ..profile }),
     };
-    operators::generate(&network, hardware, &settings, &args.command_line())
+    operators::generate(&network, &hardware, &settings, &args.command_line())
 }

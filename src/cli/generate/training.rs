@@ -124,14 +124,15 @@ fn trained(args: &GenerateArgs, model: Model) -> Result<TrainingProfile, Generat
         );
         return Err(GenerateError::Setting { flag: "--hardware", problem });
     };
-    let mut profile = TrainingProfile::new(model, *accelerator);
+    let mut profile = TrainingProfile::new(model, accelerator);
     if let Some(id) = &args.stack {
         let Some(stack) = Stack::find(id) else {
             let known = Stack::ALL.map(Stack::id).join(", ");
             let problem = format!("there is no stack `{}`; there are {}, {known}", printable(id), PUBLISHED);
             return Err(GenerateError::Setting { flag: "--stack", problem });
         };
-        (profile.stack, profile.settings) = (stack, stack.settings());
+        profile.move_to(profile.accelerator, stack);
+        profile.settings = stack.settings();
     }
     if let Some(tokens) = args.sequence_length {
         profile.sequence = tokens.into();

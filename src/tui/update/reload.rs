@@ -161,7 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         let write = |layers: &str| {
-            let profile = TrainingProfile::new(published::find(layers).unwrap(), *hardware::find("h100").unwrap());
+            let profile = TrainingProfile::new(published::find(layers).unwrap(), hardware::find("h100").unwrap());
             fs::write(&path, text(&profile.into_workload("a", "a", WorkloadFormat::Training, Some(8)))).unwrap();
         };
         write("gpt2");
@@ -190,7 +190,7 @@ mod tests {
     fn another_kind_of_workload_ends_typing_into_rows_that_it_lacks() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
-        let profile = TrainingProfile::new(published::find("gpt2").unwrap(), *hardware::find("h100").unwrap());
+        let profile = TrainingProfile::new(published::find("gpt2").unwrap(), hardware::find("h100").unwrap());
         let model = profile.into_workload("gpt2", "gpt2", WorkloadFormat::Training, Some(8));
         fs::write(&path, text(&model)).unwrap();
         let request = ScreenRequest::new(Arc::new(workload::load(&path).unwrap()));

@@ -1,7 +1,12 @@
-//! Hardware presets: figures of an accelerator and its links, each with its source.
+//! Hardware: figures of an accelerator and its links, each with its source, from a table file and from the user's own.
 //!
 //! Figures are the vendor's nominal ones. The model FLOP utilisation (MFU), the fraction of the peak that a training
-//! run attains, is an assumption and marked as one. Links are per direction and per device.
+//! run attains, is an assumption and marked as one. Links are per direction and per device. `hardware.toml` has the
+//! presets; a file of the user has the same fields.
+
+use std::sync::{OnceLock, RwLock};
+
+use serde::{Deserialize, Serialize};
 
 use crate::units::GIB;
 
@@ -37,138 +42,235 @@ pub struct Hardware {
     pub inter_node_link: SourcedFigure,
 }
 
-const fn figure(value: f64, source: &'static str) -> SourcedFigure {
-    SourcedFigure { value, source }
+/// Row of the table, or file of the user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HardwareSheet {
+    /// Id on the command line.
+    #[serde(default)]
+    pub id: String,
+    /// Product name.
+    #[serde(default)]
+    pub name: String,
+    /// Generation whose fitted constants apply: `volta`, `ampere`, `hopper` or `blackwell`.
+    #[serde(default = "nearest")]
+    pub generation: String,
+    /// Source of the peaks, the memory and the power.
+    #[serde(default = "users")]
+    pub source: String,
+    /// Peak dense FLOP/s in 16 bits.
+    pub peak_16: f64,
+    /// Peak dense FLOP/s in 32 bits; a sixteenth of the peak in 16 bits if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_32: Option<f64>,
+    /// Peak dense FLOP/s in 8 bits, if supported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_8: Option<f64>,
+    /// Peak dense FLOP/s in 4 bits, if supported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_4: Option<f64>,
+    /// FLOP/s in 16 bits that the constants refer to, if not the peak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rated_16: Option<f64>,
+    /// Power of that rate, watts, if not the maximum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rated_watts: Option<f64>,
+    /// Device memory, GiB.
+    pub memory_gib: f64,
+    /// Bytes per second to device memory.
+    pub memory_bandwidth: f64,
+    /// Maximum power, watts.
+    #[serde(default = "usual_watts")]
+    pub watts: f64,
+    /// Bytes per second to the other devices of its domain.
+    pub inner_link: f64,
+    /// Source of that figure.
+    #[serde(default = "users")]
+    pub inner_source: String,
+    /// Bytes per second to all others.
+    pub outer_link: f64,
+    /// Source of that figure.
+    #[serde(default = "users")]
+    pub outer_source: String,
+    /// Devices in a domain.
+    #[serde(default = "usual_domain")]
+    pub domain: u32,
+    /// Link type within a domain, in one word.
+    #[serde(default = "usual_link")]
+    pub joined_by: String,
+    /// Bytes per second of one NVLink.
+    #[serde(default = "usual_nvlink")]
+    pub nvlink: f64,
+    /// Bytes per second to the host's memory.
+    #[serde(default = "usual_host_link")]
+    pub host_link: f64,
+    /// Bytes per second of the host's memory, shared out over its devices.
+    #[serde(default = "usual_host_bandwidth")]
+    pub host_bandwidth: f64,
+    /// Fraction of the peak that training attains.
+    #[serde(default = "usual_mfu")]
+    pub mfu: f64,
+    /// Source of that figure.
+    #[serde(default = "assumed")]
+    pub mfu_source: String,
 }
 
-const V100_SHEET: &str = "nominal: NVIDIA V100 data sheet, SXM2 32 GB";
-const A100_SHEET: &str = "nominal: NVIDIA A100 data sheet, SXM, without sparsity";
-const H100_SHEET: &str = "nominal: NVIDIA H100 data sheet, SXM, without sparsity";
-const H200_SHEET: &str = "nominal: NVIDIA H200 data sheet, SXM, without sparsity";
-const B200_SHEET: &str = "nominal: NVIDIA HGX B200 data sheet, without sparsity, per device";
-const HDR: SourcedFigure = figure(25e9, "nominal: one 200 Gb/s HDR InfiniBand port per device");
-const NDR: SourcedFigure = figure(50e9, "nominal: one 400 Gb/s NDR InfiniBand port per device");
-const A100_MFU: SourcedFigure = figure(0.50, "fitted: Piper's published BERT-32 profile runs at 50.0% of the peak");
-const HOPPER_MFU: SourcedFigure = figure(0.45, "assumed: with faster arithmetic memory and links limit more");
+fn nearest() -> String {
+    "hopper".into()
+}
 
-const NVLINK_25: SourcedFigure = figure(25e9, "nominal: NVLink 2, 3 and 4, 25 GB/s a link and direction");
-const NVLINK_50: SourcedFigure = figure(50e9, "nominal: NVLink 5, 50 GB/s a link and direction");
-const GB200_SHEET: &str = "nominal: NVIDIA GB200 NVL72 data sheet, without sparsity, per device";
-const B300_SHEET: &str = "nominal: NVIDIA HGX B300 data sheet, without sparsity, per device";
-const GB300_SHEET: &str = "nominal: NVIDIA GB300 NVL72 data sheet, without sparsity, per device";
-const XDR: SourcedFigure = figure(100e9, "nominal: one 800 Gb/s XDR InfiniBand port per device");
+fn users() -> String {
+    "nominal: the user's own figures".into()
+}
 
-const PRESETS: [Hardware; 9] = [
-    Hardware {
-        id: "v100",
-        name: "NVIDIA V100 SXM2 32 GB",
-        peak_flops: figure(125e12, V100_SHEET),
-        mfu: figure(0.40, "assumed: first generation of tensor cores"),
-        memory_bytes: figure(32.0 * GIB, V100_SHEET),
-        memory_bandwidth: figure(900e9, V100_SHEET),
-        nvlink: NVLINK_25,
-        intra_node_link: figure(150e9, "nominal: six NVLink 2 links"),
-        inter_node_link: figure(25e9, "assumed: one 200 Gb/s HDR InfiniBand port per device"),
-    },
-    Hardware {
-        id: "a100-40",
-        name: "NVIDIA A100 SXM4 40 GB",
-        peak_flops: figure(312e12, A100_SHEET),
-        mfu: A100_MFU,
-        memory_bytes: figure(40.0 * GIB, A100_SHEET),
-        memory_bandwidth: figure(1555e9, A100_SHEET),
-        nvlink: NVLINK_25,
-        intra_node_link: figure(300e9, "nominal: twelve NVLink 3 links"),
-        inter_node_link: HDR,
-    },
-    Hardware {
-        id: "a100-80",
-        name: "NVIDIA A100 SXM4 80 GB",
-        peak_flops: figure(312e12, A100_SHEET),
-        mfu: A100_MFU,
-        memory_bytes: figure(80.0 * GIB, A100_SHEET),
-        memory_bandwidth: figure(2039e9, A100_SHEET),
-        nvlink: NVLINK_25,
-        intra_node_link: figure(300e9, "nominal: twelve NVLink 3 links"),
-        inter_node_link: HDR,
-    },
-    Hardware {
-        id: "h100",
-        name: "NVIDIA H100 SXM5 80 GB",
-        peak_flops: figure(989e12, H100_SHEET),
-        mfu: HOPPER_MFU,
-        memory_bytes: figure(80.0 * GIB, H100_SHEET),
-        memory_bandwidth: figure(3350e9, H100_SHEET),
-        nvlink: NVLINK_25,
-        intra_node_link: figure(450e9, "nominal: eighteen NVLink 4 links"),
-        inter_node_link: NDR,
-    },
-    Hardware {
-        id: "h200",
-        name: "NVIDIA H200 SXM5 141 GB",
-        peak_flops: figure(989e12, H200_SHEET),
-        mfu: HOPPER_MFU,
-        memory_bytes: figure(141.0 * GIB, H200_SHEET),
-        memory_bandwidth: figure(4800e9, H200_SHEET),
-        nvlink: NVLINK_25,
-        intra_node_link: figure(450e9, "nominal: eighteen NVLink 4 links"),
-        inter_node_link: NDR,
-    },
-    Hardware {
-        id: "b200",
-        name: "NVIDIA B200 180 GB",
-        peak_flops: figure(2250e12, B200_SHEET),
-        mfu: HOPPER_MFU,
-        memory_bytes: figure(180.0 * GIB, B200_SHEET),
-        memory_bandwidth: figure(8000e9, B200_SHEET),
-        nvlink: NVLINK_50,
-        intra_node_link: figure(900e9, "nominal: eighteen NVLink 5 links"),
-        inter_node_link: NDR,
-    },
-    Hardware {
-        id: "gb200",
-        name: "NVIDIA GB200 186 GB",
-        peak_flops: figure(2500e12, GB200_SHEET),
-        mfu: HOPPER_MFU,
-        memory_bytes: figure(186.0 * GIB, GB200_SHEET),
-        memory_bandwidth: figure(8000e9, GB200_SHEET),
-        nvlink: NVLINK_50,
-        intra_node_link: figure(900e9, "nominal: eighteen NVLink 5 links"),
-        inter_node_link: NDR,
-    },
-    Hardware {
-        id: "b300",
-        name: "NVIDIA B300 270 GB",
-        peak_flops: figure(2250e12, B300_SHEET),
-        mfu: HOPPER_MFU,
-        memory_bytes: figure(270.0 * GIB, B300_SHEET),
-        memory_bandwidth: figure(8000e9, B300_SHEET),
-        nvlink: NVLINK_50,
-        intra_node_link: figure(900e9, "nominal: eighteen NVLink 5 links"),
-        inter_node_link: XDR,
-    },
-    Hardware {
-        id: "gb300",
-        name: "NVIDIA GB300 279 GB",
-        peak_flops: figure(2500e12, GB300_SHEET),
-        mfu: HOPPER_MFU,
-        memory_bytes: figure(279.0 * GIB, GB300_SHEET),
-        memory_bandwidth: figure(8000e9, GB300_SHEET),
-        nvlink: NVLINK_50,
-        intra_node_link: figure(900e9, "nominal: eighteen NVLink 5 links"),
-        inter_node_link: XDR,
-    },
-];
+fn assumed() -> String {
+    "assumed: as on common hardware".into()
+}
 
-/// All presets, oldest first.
+fn usual_watts() -> f64 {
+    700.0
+}
+
+fn usual_domain() -> u32 {
+    8
+}
+
+fn usual_link() -> String {
+    "its own links".into()
+}
+
+fn usual_nvlink() -> f64 {
+    25e9
+}
+
+fn usual_host_link() -> f64 {
+    25e9
+}
+
+fn usual_host_bandwidth() -> f64 {
+    50e9
+}
+
+fn usual_mfu() -> f64 {
+    0.4
+}
+
+/// Generations with fitted constants.
+pub const GENERATIONS: [&str; 4] = ["volta", "ampere", "hopper", "blackwell"];
+
+#[derive(Deserialize)]
+struct HardwareTable {
+    hardware: Vec<HardwareSheet>,
+}
+
+/// Rows of the table, oldest first within a vendor.
+pub fn sheets() -> &'static [HardwareSheet] {
+    static SHEETS: OnceLock<Vec<HardwareSheet>> = OnceLock::new();
+    SHEETS.get_or_init(|| {
+        let table: HardwareTable = toml::from_str(include_str!("hardware.toml")).expect("a test reads the table");
+        table.hardware
+    })
+}
+
+/// Sheets of the user, kept for the life of the process: a workload refers to its hardware by id.
+static OWN: RwLock<Vec<&'static HardwareSheet>> = RwLock::new(vec![]);
+
+/// Makes the user's own hardware known under its id. A sheet with the same id takes its place.
+///
+/// # Errors
+/// A sentence, if a figure is out of range, or the id is that of a preset.
+pub fn add(sheet: HardwareSheet) -> Result<(), String> {
+    if let Some(problem) = sheet.problem() {
+        return Err(problem);
+    }
+    if sheets().iter().any(|known| known.id.eq_ignore_ascii_case(&sheet.id)) {
+        return Err(format!("id is `{}`, which is a preset; choose another", sheet.id));
+    }
+    let mut own = OWN.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if own.iter().any(|known| **known == sheet) {
+        return Ok(());
+    }
+    own.retain(|known| !known.id.eq_ignore_ascii_case(&sheet.id));
+    own.push(Box::leak(Box::new(sheet)));
+    Ok(())
+}
+
+/// Sheet with this id, in either case. `a100` is the one with 80 GiB.
+pub fn sheet(id: &str) -> Option<&'static HardwareSheet> {
+    let id = match id.to_ascii_lowercase().as_str() {
+        "a100" => "a100-80".to_string(),
+        "rtx-a6000" => "a6000".into(),
+        short @ ("3090" | "4090" | "5090") => format!("rtx-{short}"),
+        id => id.to_string(),
+    };
+    let own = OWN.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let of_user = own.iter().find(|sheet| sheet.id.eq_ignore_ascii_case(&id)).copied();
+    of_user.or_else(|| sheets().iter().find(|sheet| sheet.id == id))
+}
+
+impl HardwareSheet {
+    /// First figure out of range, as a sentence.
+    pub fn problem(&self) -> Option<String> {
+        let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if self.id.is_empty() || self.id.len() > 40 || !self.id.chars().all(word) {
+            let shown = crate::text::printable(&self.id);
+            return Some(format!("id is `{shown}`, must be 1 to 40 letters, digits, `-`, `_` or `.`"));
+        }
+        if !GENERATIONS.contains(&self.generation.as_str()) {
+            let shown = crate::text::printable(&self.generation);
+            return Some(format!("generation is `{shown}`, must be {}", GENERATIONS.join(", ")));
+        }
+        let needed = [
+            ("peak_16", Some(self.peak_16)),
+            ("peak_32", self.peak_32),
+            ("peak_8", self.peak_8),
+            ("peak_4", self.peak_4),
+            ("rated_16", self.rated_16),
+            ("rated_watts", self.rated_watts),
+            ("memory_gib", Some(self.memory_gib)),
+            ("memory_bandwidth", Some(self.memory_bandwidth)),
+            ("watts", Some(self.watts)),
+            ("inner_link", Some(self.inner_link)),
+            ("outer_link", Some(self.outer_link)),
+            ("domain", Some(f64::from(self.domain))),
+            ("nvlink", Some(self.nvlink)),
+            ("host_link", Some(self.host_link)),
+            ("host_bandwidth", Some(self.host_bandwidth)),
+        ];
+        let odd = |(_, value): &(&str, Option<f64>)| value.is_some_and(|value| !(1.0..=1e18).contains(&value));
+        if let Some((name, value)) = needed.into_iter().find(odd) {
+            return Some(format!("{name} is {}, must be from 1 to 1e18", value.unwrap_or_default()));
+        }
+        (!(self.mfu > 0.0 && self.mfu <= 1.0)).then(|| format!("mfu is {}, must be above 0 and at most 1", self.mfu))
+    }
+}
+
+impl From<&'static HardwareSheet> for Hardware {
+    fn from(sheet: &'static HardwareSheet) -> Self {
+        let figure = |value: f64, source: &'static str| SourcedFigure { value, source };
+        Hardware {
+            id: &sheet.id,
+            name: &sheet.name,
+            peak_flops: figure(sheet.peak_16, &sheet.source),
+            mfu: figure(sheet.mfu, &sheet.mfu_source),
+            memory_bytes: figure(sheet.memory_gib * GIB, &sheet.source),
+            memory_bandwidth: figure(sheet.memory_bandwidth, &sheet.source),
+            nvlink: figure(sheet.nvlink, &sheet.inner_source),
+            intra_node_link: figure(sheet.inner_link, &sheet.inner_source),
+            inter_node_link: figure(sheet.outer_link, &sheet.outer_source),
+        }
+    }
+}
+
+/// All presets, oldest first within a vendor.
 pub fn all() -> &'static [Hardware] {
-    &PRESETS
+    static ALL: OnceLock<Vec<Hardware>> = OnceLock::new();
+    ALL.get_or_init(|| sheets().iter().map(Hardware::from).collect())
 }
 
-/// Preset with this id, in either case. `a100` is the one with 80 GiB.
-pub fn find(id: &str) -> Option<&'static Hardware> {
-    let id = if id.eq_ignore_ascii_case("a100") { "a100-80" } else { id };
-    all().iter().find(|hardware| hardware.id.eq_ignore_ascii_case(id))
+/// Hardware with this id, in either case: a preset, or the user's own.
+pub fn find(id: &str) -> Option<Hardware> {
+    sheet(id).map(Hardware::from)
 }
 
 /// Id of the preset that the text of a test names, such as `NVIDIA H100 80GB HBM3`. `None` for boards with other links
@@ -191,17 +293,21 @@ mod tests {
     #[test]
     fn presets_are_found_by_id_in_either_case() {
         assert_eq!(find("A100-80").map(|h| h.name), Some("NVIDIA A100 SXM4 80 GB"));
+        assert_eq!(find("4090").map(|h| h.id), Some("rtx-4090"));
         assert_eq!(find("abacus"), None);
         assert_eq!(named_in("#  Rank  0 on n1 device 0 [0x1b] NVIDIA H100 80GB HBM3\n"), Some("h100"));
         assert_eq!(named_in("Device: 0, NVIDIA A100-SXM4-40GB, pciBusID: 7"), Some("a100-40"));
         assert_eq!(named_in("Device 0: NVIDIA H100 PCIe"), None);
         for hardware in all() {
-            assert_eq!(find(hardware.id), Some(hardware));
+            assert_eq!(find(hardware.id), Some(*hardware));
         }
     }
 
     #[test]
     fn every_figure_says_where_it_comes_from() {
+        for sheet in sheets() {
+            assert_eq!(sheet.problem(), None, "{}", sheet.id);
+        }
         for h in all() {
             for figure in
                 [h.peak_flops, h.mfu, h.memory_bytes, h.memory_bandwidth, h.intra_node_link, h.inter_node_link]
@@ -212,5 +318,24 @@ mod tests {
             }
             assert!(h.mfu.value < 1.0 && h.intra_node_link.value >= h.inter_node_link.value);
         }
+    }
+
+    #[test]
+    fn own_hardware_is_known_once_its_figures_are_in_range() {
+        let own = |id: &str, extra: &str| {
+            let text = format!(
+                "id = \"{id}\"\npeak_16 = 100e12\nmemory_gib = 64\nmemory_bandwidth = 1e12\ninner_link = 50e9\n\
+                outer_link = 10e9\n{extra}"
+            );
+            toml::from_str::<HardwareSheet>(&text).map_err(|error| error.to_string()).and_then(add)
+        };
+        assert_eq!(own("test-board", ""), Ok(()));
+        assert_eq!(find("Test-Board").map(|own| own.peak_flops.value), Some(100e12));
+        assert_eq!(own("test-board", "watts = 300"), Ok(()));
+        assert_eq!(sheet("test-board").map(|own| own.watts), Some(300.0));
+        assert!(own("h100", "").unwrap_err().contains("is a preset"));
+        assert!(own("test-x", "watts = 0").unwrap_err().contains("watts is 0"));
+        assert!(own("test-x", "generation = \"pascal\"").unwrap_err().contains("must be volta"));
+        assert!(own("test-x", "colour = 1").unwrap_err().contains("colour"));
     }
 }

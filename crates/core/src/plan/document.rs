@@ -123,6 +123,9 @@ pub struct TrustPart {
     pub mean_error: f64,
     /// Largest relative error of the iteration time.
     pub worst_error: f64,
+    /// Nine of ten runs are at most this far off, relative.
+    #[serde(default)]
+    pub band: f64,
 }
 
 /// Workload of a plan.
@@ -178,7 +181,7 @@ pub struct TrainingPart {
 impl From<&TrainingProfile> for TrainingPart {
     fn from(profile: &TrainingProfile) -> Self {
         let setting = |(name, _): &(&str, &str)| ((*name).to_string(), profile.settings.text(name));
-        let sheet = training::hardware::find(profile.accelerator.id).map(training::Accelerator::named);
+        let sheet = training::hardware::find(profile.accelerator.id).map(|sheet| sheet.named());
         let changed = profile.accelerator.named().into_iter().filter(|own| !sheet.is_some_and(|all| all.contains(own)));
         let shipped = training::Constants::shipped(profile.accelerator.generation, profile.stack).named();
         let fitted = profile.constants.named().into_iter().filter(|own| !shipped.contains(own));

@@ -76,7 +76,7 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
             let wanted = request::accelerator(value).map_err(DialError)?;
             // Selecting the current hardware keeps the figures of the file's own hardware.
             if wanted.id != profile.accelerator.id {
-                profile.move_to(*wanted, profile.stack);
+                profile.move_to(wanted, profile.stack);
                 profile.constants = Constants::shipped(wanted.generation, profile.stack);
                 if profile.precision == TrainingPrecision::Bf16 {
                     profile.precision = wanted.usual_precision();
@@ -133,7 +133,7 @@ mod tests {
 
     fn model() -> Workload {
         let model = published::find("llama-3-8b").expect("it is published");
-        let profile = TrainingProfile::new(model, *hardware::find("h100").expect("it is known"));
+        let profile = TrainingProfile::new(model, hardware::find("h100").expect("it is known"));
         profile.into_workload("llama", "llama", crate::workload::WorkloadFormat::Training, None)
     }
 

@@ -166,7 +166,9 @@ impl Estimate {
         let peak = peak.unwrap_or(accelerator.peak_16);
         let sequence = run.sequence as f64;
         let batch = run.global_batch as f64;
-        let flops = batch * model.training_flops(sequence) / (iteration_s * devices as f64);
+        let frozen = run.settings.adapter.is_some();
+        let of_model = if frozen { model.frozen_flops(sequence) } else { model.training_flops(sequence) };
+        let flops = batch * of_model / (iteration_s * devices as f64);
         let again = batch * again_flops(model, run, &costs) / (iteration_s * devices as f64);
         let tokens_per_s = batch * sequence / iteration_s;
         let trust = Trust::of(model, run, accelerator, &constants);

@@ -42,6 +42,7 @@ pub(super) fn prediction(profile: &TrainingProfile, limits: &Limits, plan: &Plan
             class: class.class.into(),
             runs: class.runs,
             mean_error: class.mean_error,
+            band: class.band,
             worst_error: class.worst_error,
         }),
         differs: estimate.trust.differences().to_vec(),
@@ -61,7 +62,7 @@ pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
         figure(units::percent(estimate.mfu * scale), "MFU", "MFU"),
         match estimate.trust.class() {
             Some(class) => FamilyFigure {
-                value: format!("±{}", units::percent(class.mean_error)),
+                value: format!("±{}", units::percent(class.band)),
                 name: format!("on {} published runs", class.runs),
                 short: "trust",
             },
@@ -85,16 +86,7 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
         units::percent(estimate.hfu * scale),
         fits(limits, &estimate, profile).with_excess(bytes, limits.memory_limit()),
     ));
-    lines.push(match estimate.trust.class() {
-        Some(class) => format!(
-            "mean error {} on {} published runs, {} at worst: {}",
-            units::percent(class.mean_error),
-            class.runs,
-            units::percent(class.worst_error),
-            class.class
-        ),
-        None => estimate.trust.summary(),
-    });
+    lines.push(estimate.trust.summary());
     lines.extend(estimate.implausible.clone());
     lines
 }

@@ -143,19 +143,28 @@ impl IterationCosts {
         let mut mean = StageTime::default();
         stages.iter().for_each(|stage| mean.add(stage, 1.0 / stages.len() as f64));
         let slowest = stages.iter().map(StageTime::total).fold(0.0, f64::max);
-        let reduction = |of: Parameters, stage: &StageTime| links.reduction(constants, of, stage, slowest, transfer);
+        let reduction = |[of, trained]: [Parameters; 2], stage: &StageTime| {
+            links.reduction(constants, [of, trained], stage, slowest, transfer)
+        };
+        let frozen = run.settings.adapter.is_some();
         let reductions = stages
             .iter()
             .enumerate()
-            .map(|(index, stage)| reduction(Parameters::on_stage(model, run, split, index, &each), stage))
+            .map(|(index, stage)| {
+                let of = Parameters::on_stage(model, run, split, index, &each);
+                let trained = if frozen { Parameters::trained(model, run, split, index) } else { of };
+                reduction([of, trained], stage)
+            })
             .collect();
+        let all = Parameters::mean(model, run, split, &each);
+        let trained = if frozen { Parameters::trained(model, run, split, 0) } else { all };
         IterationCosts {
             transfer,
             microbatches: run.microbatches(),
             virtual_stages: run.layout.virtual_stages,
             growth: 1.0 + constants.growth * (devices / 8.0).log2().max(0.0),
             fixed: constants.fixed_s,
-            mean_reduction: reduction(Parameters::mean(model, run, split, &each), &mean),
+            mean_reduction: reduction([all, trained], &mean),
             stages,
             reductions,
         }
@@ -280,6 +289,24 @@ impl Parameters {
         of
     }
 
+    /// Parameters with gradients on a stage: all of them, or the adapters'.
+    pub fn trained(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> Self {
+        let Some(adapter) = run.settings.adapter else { return Parameters::of(model, run, split, stage) };
+        let each: Vec<Parameters> = model
+            .kinds
+            .iter()
+            .map(|kind| {
+                let [shared, experts] = adapter.parameters(kind, model.hidden, f64::from(run.layout.tensor));
+                Parameters { shared, experts: experts / run.layout.expert_ranks() as f64 }
+            })
+            .collect();
+        let mut sum = Parameters::default();
+        for (&layer, [count, _]) in each.iter().zip(split.by_kind(stage, model, Recompute::None)) {
+            sum.add(layer, count);
+        }
+        sum
+    }
+
     fn add(&mut self, other: Parameters, times: f64) {
         self.shared += other.shared * times;
         self.experts += other.experts * times;
@@ -347,16 +374,16 @@ pub fn replicas(run: &TrainingRun) -> (f64, f64) {
     (shared, (layout.stage_devices() as f64 / layout.expert_ranks() as f64).max(1.0))
 }
 
-/// Bytes per parameter that a rank sends in an iteration of `m` microbatches, relative to a whole ring: the reduction of
-/// gradients and the gathers of weights.
-fn state_traffic(run: &TrainingRun, m: f64) -> f64 {
+/// Bytes per parameter that a rank sends in an iteration of `m` microbatches, relative to a whole ring: for gathers of
+/// weights, and for the reduction of gradients.
+fn state_traffic(run: &TrainingRun, m: f64) -> [f64; 2] {
     let settings = &run.settings;
     let wide = run.element_bytes() / 2.0;
     match () {
         // Two gathers of 16-bit weights and one reduction for each microbatch.
-        () if settings.fsdp => 6.0 * wide * m,
-        () if settings.shard_gradients => 4.0 * m + 2.0 * wide,
-        () => 4.0 + 2.0 * wide,
+        () if settings.fsdp => [4.0 * wide * m, 2.0 * wide * m],
+        () if settings.shard_gradients => [2.0 * wide, 4.0 * m],
+        () => [2.0 * wide, 4.0],
     }
 }
 
@@ -411,7 +438,7 @@ impl<'a> LinkTime<'a> {
     fn reduction(
         &self,
         constants: &Constants,
-        of: Parameters,
+        [all_of, of]: [Parameters; 2],
         stage: &StageTime,
         slowest: f64,
         transfer: f64,
@@ -421,10 +448,15 @@ impl<'a> LinkTime<'a> {
         let settings = &run.settings;
         let m = run.microbatches() as f64;
         let (mut all, mut bytes) = (0.0, 0.0);
-        for (elements, ranks) in [(of.shared, shared), (of.experts, experts)] {
-            if ranks > 1.0 && elements > 0.0 {
+        for (all_elements, elements, ranks) in
+            [(all_of.shared, of.shared, shared), (all_of.experts, of.experts, experts)]
+        {
+            if ranks > 1.0 && all_elements > 0.0 {
                 let shards = run.shards(ranks);
-                let sent = state_traffic(run, m) * elements * (shards - 1.0) / shards;
+                let [gathered, reduced] = state_traffic(run, m);
+                // Frozen weights are gathered only where they are divided.
+                let gathers = if settings.fsdp { all_elements } else { elements };
+                let sent = (gathered * gathers + reduced * elements) * (shards - 1.0) / shards;
                 let copies = ranks / shards;
                 // Copies of the shards reduce their gradients once more (HSDP).
                 let between = 2.0 * 4.0 * elements / shards * (copies - 1.0) / copies;
@@ -432,8 +464,8 @@ impl<'a> LinkTime<'a> {
                 all += sent / rates.reduction(shards) + between / rates.reduction(ranks) + REDUCTION_S;
             }
         }
-        let elements = of.shared / run.shards(shared) + of.experts / run.shards(experts);
         if settings.parameter_offload {
+            let elements = all_of.shared / run.shards(shared) + all_of.experts / run.shards(experts);
             // Each gather first brings the rank's shard from the host.
             all += 2.0 * m * rates.host_copy(run.element_bytes() * elements);
         }

@@ -5,6 +5,7 @@
 //! bytes; collectives are rings. `O(1)` per kind of layer.
 
 use crate::workload::training::{
+    adapter::NF4_BYTES,
     constants::Constants,
     hardware::Accelerator,
     model::{FeedForward, LayerKind, MatrixSplit, Model, Projection, WeightMatrix},
@@ -274,7 +275,7 @@ impl<'a> RunRates<'a> {
     fn weight(&self, time: &mut LayerTime, [m, n, k]: [f64; 3], slow: f64) {
         let (precision, share) = (self.run.precision, 1.0 / slow);
         time.forward.gemm += self.gemm([m, n, k], 1.0, precision, share);
-        let of_weights = self.gemm([n, k, m], 1.0, precision, share);
+        let of_weights = if self.frozen() { 0.0 } else { self.gemm([n, k, m], 1.0, precision, share) };
         time.backward.gemm += self.gemm([m, k, n], 1.0, precision, share) + of_weights;
         time.weights += of_weights;
         // The curves of 4-bit products include the cast.
@@ -290,6 +291,7 @@ impl<'a> RunRates<'a> {
         self.products(&mut time, kind);
         self.core(&mut time, kind);
         self.elementwise(&mut time, kind);
+        self.adapters(&mut time, kind);
         self.tensor_parallel(&mut time, kind);
         self.context_parallel(&mut time, kind);
         self.expert_parallel(&mut time, kind);
@@ -315,7 +317,8 @@ impl<'a> RunRates<'a> {
         if modules.has(Modules::NORM) {
             again.elementwise += 4.0 * h / tau * per_byte;
         }
-        if modules.has(Modules::OPERATORS) {
+        // A compiler fuses the elementwise kernels that run again into those of the backward pass.
+        if modules.has(Modules::OPERATORS) && !self.run.settings.fused_elementwise {
             again.elementwise += forward.elementwise;
         }
         let mut products = LayerTime::default();
@@ -388,7 +391,7 @@ impl<'a> RunRates<'a> {
                 let (precision, share) = (self.run.precision, self.constants.experts / odd_width([width, h]));
                 for [n, k] in [[gates(experts.gated) * width, h], [h, width]] {
                     time.forward.gemm += self.gemm([m, n, k], groups, precision, share);
-                    let of_weights = self.gemm([n, k, m], groups, precision, share);
+                    let of_weights = if self.frozen() { 0.0 } else { self.gemm([n, k, m], groups, precision, share) };
                     time.backward.gemm += self.gemm([m, k, n], groups, precision, share) + of_weights;
                     time.weights += of_weights;
                 }
@@ -454,6 +457,29 @@ impl<'a> RunRates<'a> {
             time.forward.elementwise += permuted + 170e-6;
             time.backward.elementwise += permuted + 85e-6;
         }
+    }
+
+    /// True if adapters are trained, and the weights have no gradients.
+    fn frozen(&self) -> bool {
+        self.run.settings.adapter.is_some()
+    }
+
+    /// Adds the adapters of a layer. Their products are narrow, so that they read and write activations; weights in 4 bits
+    /// are written in 16 bits before every use.
+    fn adapters(&self, time: &mut LayerTime, kind: &LayerKind) {
+        let Some(adapter) = self.run.settings.adapter else { return };
+        let [shared, experts] = adapter.parameters(kind, self.model.hidden, self.t());
+        let chosen = kind.experts().map_or(0.0, |e| e.chosen as f64 / e.count as f64 / self.run.sequence_split());
+        // Input and output of each adapter, per token; the rank is much smaller.
+        let widths = (shared + chosen * experts) / f64::from(adapter.rank);
+        let mut moved = 2.0 * self.run.element_bytes() * self.run.tokens() * widths;
+        if adapter.quantised {
+            let of = super::iteration::Parameters::of_layer(self.model, self.run, kind);
+            moved += (NF4_BYTES + 2.0) * (of.shared + of.experts);
+        }
+        let launches = if shared + experts > 0.0 { 14.0 * self.constants.launch_s } else { 0.0 };
+        time.forward.elementwise += moved / self.memory() + launches;
+        time.backward.elementwise += BACKWARD_TRAFFIC * moved / self.memory() + 2.0 * launches;
     }
 
     fn tensor_parallel(&self, time: &mut LayerTime, kind: &LayerKind) {
@@ -558,7 +584,8 @@ impl<'a> RunRates<'a> {
             gather = bytes / self.tensor_link() + self.constants.hop_s * (t - 1.0);
         }
         let forward = product([tokens, rows, h]) + loss / 2.0 + gather;
-        let backward = product([tokens, h, rows]) + product([rows, h, tokens]) + loss / 2.0 + gather;
+        let of_weights = if self.frozen() { 0.0 } else { product([rows, h, tokens]) };
+        let backward = product([tokens, h, rows]) + of_weights + loss / 2.0 + gather;
         [forward, backward]
     }
 
@@ -569,7 +596,7 @@ impl<'a> RunRates<'a> {
 
     /// Part of the head's backward that is the gradient of its weights.
     pub(crate) fn head_weights(&self) -> f64 {
-        if self.model.ends.projection == Projection::None {
+        if self.model.ends.projection == Projection::None || self.frozen() {
             return 0.0;
         }
         let rows = self.model.ends.vocabulary as f64 / self.t();

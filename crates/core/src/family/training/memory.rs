@@ -9,6 +9,7 @@ use super::{
     split::StageSplit,
 };
 use crate::workload::training::{
+    adapter::NF4_BYTES,
     hardware::Accelerator,
     model::{FeedForward, LayerKind, Model, Projection},
     run::{AttentionKernel, Modules, Recompute, TrainingRun},
@@ -72,13 +73,14 @@ pub fn in_flight(run: &TrainingRun, stage: usize) -> f64 {
 
 /// Memory of one stage.
 pub fn of_stage(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> StageMemory {
-    let of = Parameters::of(model, run, split, stage);
+    let of = Parameters::trained(model, run, split, stage);
     let (shared, experts) = replicas(run);
     let settings = &run.settings;
-    let divided = |always: bool| {
+    let over = |of: &Parameters, always: bool| {
         let by = |ranks: f64| if always { run.shards(ranks) } else { 1.0 };
         of.shared / by(shared) + of.experts / by(experts)
     };
+    let divided = |always: bool| over(&of, always);
     let (all, wide) = (of.shared + of.experts, run.element_bytes());
     let pipelined = settings.fsdp && run.layout.pipeline > 1;
     let weights = match settings.fsdp {
@@ -98,8 +100,13 @@ pub fn of_stage(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usi
     let state = if wide > 2.0 { state - f64::from(settings.master_bytes) } else { state };
     let state = if wide > 2.0 && settings.fsdp { state + wide } else { state };
     let optimized = divided(settings.fsdp || settings.distributed_optimizer || settings.shard_gradients);
+    let base = settings.adapter.map_or(0.0, |adapter| {
+        let frozen = Parameters::of(model, run, split, stage);
+        let bytes = if adapter.quantised { NF4_BYTES } else { wide };
+        bytes * over(&frozen, settings.fsdp)
+    });
     StageMemory {
-        weights,
+        weights: weights + base,
         gradients: own + whole,
         optimizer: if settings.optimizer_offload { 0.0 } else { state * optimized },
         activations: activations(model, run, split, stage),
@@ -166,7 +173,9 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
     if model.dropout {
         each += 2.0 * h / tau;
     }
-    if !settings.fused_elementwise {
+    // Single operators that run again keep no intermediate results.
+    let unfused = !settings.fused_elementwise && !again.has(Modules::OPERATORS);
+    if unfused {
         each += 16.0 * h / tau;
     }
     let scores_again = again.has(Modules::CORE_ATTENTION);
@@ -183,7 +192,7 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
         }
     };
     each += projected * (1.0 + f64::from(u8::from(kind.cross)));
-    let gate = if settings.fused_elementwise { 6.0 } else { 8.0 };
+    let gate = if unfused { 8.0 } else { 6.0 };
     let block = |gated: bool| if gated { gate } else { 4.0 };
     each += match kind.feed_forward {
         FeedForward::Dense { .. } if again.has(Modules::MLP) => 0.0,

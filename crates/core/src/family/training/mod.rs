@@ -37,9 +37,9 @@ pub use kind::USUAL_BATCH;
 pub use wiring::links;
 
 pub use crate::workload::training::{
-    Accelerator, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind, Layout,
-    Model, Modules, Projection, Recompute, Span, Stack, TrainingPrecision, TrainingRun, TrainingSettings, ZeroBubble,
-    from_hugging_face, hardware, published, run,
+    Accelerator, Adapter, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind,
+    Layout, Model, Modules, Projection, Recompute, Span, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
+    ZeroBubble, from_hugging_face, hardware, published, run,
 };
 pub use calibrate::Calibration;
 pub use estimate::{Estimate, Fits, StageEstimate};

@@ -86,7 +86,7 @@ impl Platform for TrainingProfile {
         let Some(preset) = hardware::find(&part.hardware) else { return Ok(workload.clone()) };
         let mut profile = self.clone();
         if preset.id != profile.accelerator.id {
-            profile.move_to(*preset, profile.stack);
+            profile.move_to(preset, profile.stack);
             profile.constants = Constants::shipped(preset.generation, profile.stack);
         }
         for (name, &value) in &part.figures {

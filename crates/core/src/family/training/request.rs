@@ -4,6 +4,7 @@
 
 use super::check::Refusal;
 use crate::workload::training::{
+    adapter::Adapter,
     hardware::{self, Accelerator},
     model::Model,
     run::{Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings, ZeroBubble},
@@ -19,7 +20,7 @@ const MOST_TOKENS: u64 = 1 << 30;
 /// Values requested so far.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Request {
-    hardware: Option<&'static Accelerator>,
+    hardware: Option<Accelerator>,
     devices: Option<u64>,
     degrees: [Option<u32>; 8],
     global_batch: Option<u64>,
@@ -38,7 +39,7 @@ pub struct ResolvedRequest {
     /// The run.
     pub run: TrainingRun,
     /// Accelerator of the run.
-    pub accelerator: &'static Accelerator,
+    pub accelerator: Accelerator,
     /// Number of devices.
     pub devices: u64,
     /// Profile of its settings.
@@ -89,6 +90,10 @@ impl Request {
             "schedule" => self.schedule = Some(schedule(value)?),
             "parallel" => return self.parallel(value),
             "set" => return self.settings_of(value),
+            "adapter" => {
+                Adapter::parse(value)?;
+                return self.setting(&name, value);
+            }
             _ if Request::DEGREES.contains(&name.as_str()) => return self.degree(&name, value),
             _ => return self.setting(&name, value),
         }
@@ -162,8 +167,8 @@ impl Request {
     }
 
     /// Requested hardware, or the default.
-    pub fn resolve_hardware(&self) -> &'static Accelerator {
-        self.hardware.unwrap_or_else(|| hardware::find("h100").unwrap_or(&hardware::all()[0]))
+    pub fn resolve_hardware(&self) -> Accelerator {
+        self.hardware.or_else(|| hardware::find("h100")).unwrap_or(hardware::all()[0])
     }
 
     /// Fills in the values that were not requested.
@@ -245,7 +250,7 @@ impl Request {
 ///
 /// # Errors
 /// Sentence with the available ones.
-pub(super) fn accelerator(value: &str) -> Result<&'static Accelerator, String> {
+pub(super) fn accelerator(value: &str) -> Result<Accelerator, String> {
     hardware::find(value).ok_or_else(|| {
         let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
         format!("there is no hardware `{}`; there are {}", printable(value), known.join(", "))

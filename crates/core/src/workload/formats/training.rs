@@ -125,7 +125,7 @@ pub(crate) fn named(name: &str) -> Option<Workload> {
 }
 
 fn usual(model: Model) -> TrainingProfile {
-    TrainingProfile::new(model, *hardware::find(USUAL_HARDWARE).expect("it is among the presets"))
+    TrainingProfile::new(model, hardware::find(USUAL_HARDWARE).expect("it is among the presets"))
 }
 
 /// Reads and validates a file of this format.
@@ -218,7 +218,7 @@ fn accelerator(reader: &WorkloadReader<'_>, raw: RawHardware) -> Result<Accelera
         RawHardware::Figures(figures) => figures,
     };
     let id = figures.remove("id").as_ref().map(word).unwrap_or_default();
-    let Some(mut accelerator) = hardware::find(&id).copied() else {
+    let Some(mut accelerator) = hardware::find(&id) else {
         let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
         let problem = format!("is `{}`, which is not known", printable(&id));
         return Err(reader.error("hardware.id", problem, format!("there are {}", known.join(", "))));

@@ -4,7 +4,12 @@
 //! [`super::constants`] has the fraction of them that a run attains.
 
 use super::run::TrainingPrecision;
-use crate::units::GIB;
+use std::sync::OnceLock;
+
+use crate::{
+    cluster::hardware::{HardwareSheet, sheet, sheets},
+    units::GIB,
+};
 
 /// Generation of accelerators that attain similar fractions of their peaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,124 +63,45 @@ pub struct Accelerator {
     pub joined_by: &'static str,
 }
 
-const A100: Accelerator = Accelerator {
-    id: "a100-80",
-    generation: Generation::Ampere,
-    peak_16: 312e12,
-    rated_16: 312e12,
-    rated_watts: 400.0,
-    peak_32: 19.5e12,
-    peak_8: None,
-    peak_4: None,
-    memory_bandwidth: 2.039e12,
-    inner_link: 300e9,
-    outer_link: 25e9,
-    domain: 8,
-    host_link: 25e9,
-    host_bandwidth: 50e9,
-    watts: 400.0,
-    memory_bytes: 80.0 * GIB,
-    joined_by: "NVLink",
-};
-
-const V100: Accelerator = Accelerator {
-    id: "v100",
-    generation: Generation::Volta,
-    peak_16: 125e12,
-    rated_16: 125e12,
-    rated_watts: 300.0,
-    peak_32: 15.7e12,
-    host_link: 12.5e9,
-    host_bandwidth: 30e9,
-    memory_bandwidth: 0.9e12,
-    inner_link: 150e9,
-    watts: 300.0,
-    memory_bytes: 32.0 * GIB,
-    ..A100
-};
-
-const H100: Accelerator = Accelerator {
-    id: "h100",
-    generation: Generation::Hopper,
-    peak_16: 989.4e12,
-    rated_16: 989.4e12,
-    rated_watts: 700.0,
-    peak_32: 66.9e12,
-    host_link: 50e9,
-    host_bandwidth: 75e9,
-    peak_8: Some(1978.9e12),
-    memory_bandwidth: 3.35e12,
-    inner_link: 450e9,
-    outer_link: 50e9,
-    watts: 700.0,
-    ..A100
-};
-
-const B200: Accelerator = Accelerator {
-    id: "b200",
-    generation: Generation::Blackwell,
-    peak_16: 2250e12,
-    rated_16: 2250e12,
-    rated_watts: 1000.0,
-    peak_32: 75e12,
-    peak_8: Some(4500e12),
-    peak_4: Some(9000e12),
-    memory_bandwidth: 8e12,
-    inner_link: 900e9,
-    watts: 1000.0,
-    memory_bytes: 180.0 * GIB,
-    ..H100
-};
-
-const GB200: Accelerator = Accelerator {
-    id: "gb200",
-    peak_16: 2500e12,
-    peak_32: 80e12,
-    host_link: 225e9,
-    host_bandwidth: 250e9,
-    peak_8: Some(5000e12),
-    peak_4: Some(10_000e12),
-    domain: 64,
-    watts: 1200.0,
-    memory_bytes: 186.0 * GIB,
-    ..B200
-};
-
-const PRESETS: [Accelerator; 9] = [
-    V100,
-    Accelerator { id: "a100-40", memory_bandwidth: 1.555e12, memory_bytes: 40.0 * GIB, ..A100 },
-    A100,
-    H100,
-    Accelerator { id: "h200", memory_bandwidth: 4.8e12, memory_bytes: 141.0 * GIB, ..H100 },
-    B200,
-    GB200,
-    Accelerator {
-        id: "b300",
-        peak_4: Some(13_500e12),
-        outer_link: 100e9,
-        watts: 1100.0,
-        memory_bytes: 270.0 * GIB,
-        ..B200
-    },
-    Accelerator {
-        id: "gb300",
-        peak_4: Some(15_000e12),
-        outer_link: 100e9,
-        watts: 1400.0,
-        memory_bytes: 279.0 * GIB,
-        ..GB200
-    },
-];
-
-/// All accelerators, oldest first.
+/// All accelerators of the table, oldest first within a vendor.
 pub fn all() -> &'static [Accelerator] {
-    &PRESETS
+    static ALL: OnceLock<Vec<Accelerator>> = OnceLock::new();
+    ALL.get_or_init(|| sheets().iter().map(Accelerator::from).collect())
 }
 
-/// Accelerator with this id, in either case. `a100` is the one with 80 GiB.
-pub fn find(id: &str) -> Option<&'static Accelerator> {
-    let id = if id.eq_ignore_ascii_case("a100") { "a100-80" } else { id };
-    all().iter().find(|accelerator| accelerator.id.eq_ignore_ascii_case(id))
+/// Accelerator with this id, in either case: a preset, or the user's own. `a100` is the one with 80 GiB.
+pub fn find(id: &str) -> Option<Accelerator> {
+    sheet(id).map(Accelerator::from)
+}
+
+impl From<&'static HardwareSheet> for Accelerator {
+    fn from(sheet: &'static HardwareSheet) -> Self {
+        let generation = match sheet.generation.as_str() {
+            "volta" => Generation::Volta,
+            "ampere" => Generation::Ampere,
+            "blackwell" => Generation::Blackwell,
+            _ => Generation::Hopper,
+        };
+        Accelerator {
+            id: &sheet.id,
+            generation,
+            peak_16: sheet.peak_16,
+            rated_16: sheet.rated_16.unwrap_or(sheet.peak_16),
+            rated_watts: sheet.rated_watts.unwrap_or(sheet.watts),
+            peak_32: sheet.peak_32.unwrap_or(sheet.peak_16 / 16.0),
+            peak_8: sheet.peak_8,
+            peak_4: sheet.peak_4,
+            memory_bandwidth: sheet.memory_bandwidth,
+            inner_link: sheet.inner_link,
+            outer_link: sheet.outer_link,
+            domain: sheet.domain,
+            host_link: sheet.host_link,
+            host_bandwidth: sheet.host_bandwidth,
+            watts: sheet.watts,
+            memory_bytes: sheet.memory_gib * GIB,
+            joined_by: &sheet.joined_by,
+        }
+    }
 }
 
 impl Accelerator {
@@ -186,7 +112,7 @@ impl Accelerator {
 
     /// True if its figures, links included, equal its preset.
     pub fn is_preset(&self) -> bool {
-        find(self.id) == Some(self)
+        find(self.id) == Some(*self)
     }
 
     /// Figures by name; `None` if not supported.
@@ -239,25 +165,10 @@ impl Accelerator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster;
-
-    #[test]
-    fn data_sheets_agree_with_those_of_the_presets() {
-        for accelerator in all() {
-            let preset = cluster::hardware::find(accelerator.id).expect("both lists have the same");
-            let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-3;
-            assert!(near(accelerator.peak_16, preset.peak_flops.value), "{}", accelerator.id);
-            assert!(near(accelerator.memory_bandwidth, preset.memory_bandwidth.value), "{}", accelerator.id);
-            assert_eq!(accelerator.inner_link, preset.intra_node_link.value);
-            assert_eq!(accelerator.outer_link, preset.inter_node_link.value);
-            assert_eq!(accelerator.memory_bytes, preset.memory_bytes.value);
-        }
-        assert_eq!(all().len(), cluster::hardware::all().len());
-    }
 
     #[test]
     fn power_sets_the_sustained_rate() {
-        let mut own = *find("a100").unwrap();
+        let mut own = find("a100").unwrap();
         assert!(own.set("peak_16", 71e12) && own.set("watts", 350.0));
         assert_eq!(own.sustained_16(1.0), 71e12 * 350.0 / 400.0);
         assert_eq!(find("GB200").unwrap().sustained_16(1.0), 2700e12);

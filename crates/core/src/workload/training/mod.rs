@@ -4,6 +4,7 @@
 //! the [`TrainingSettings`] of a training engine. [`crate::family::training`] derives its costs for every degree,
 //! micro-batch size and precision.
 
+pub mod adapter;
 mod bounds;
 mod config;
 pub mod constants;
@@ -15,6 +16,7 @@ pub mod recompute;
 pub mod run;
 pub mod settings;
 
+pub use adapter::Adapter;
 pub use config::from_hugging_face;
 pub use constants::Constants;
 pub use hardware::Accelerator;

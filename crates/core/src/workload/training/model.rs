@@ -363,6 +363,15 @@ impl Model {
     /// Floating-point operations of forward and backward for a sequence of this length, without recomputation. Six per
     /// matrix element and token, plus attention over the tokens that each token attends to.
     pub fn training_flops(&self, sequence: f64) -> f64 {
+        self.flops(sequence, false)
+    }
+
+    /// The same with frozen weights, which have no gradients: four per matrix element and token.
+    pub fn frozen_flops(&self, sequence: f64) -> f64 {
+        self.flops(sequence, true)
+    }
+
+    fn flops(&self, sequence: f64, frozen: bool) -> f64 {
         let costs: Vec<f64> = self.kinds.iter().map(|kind| self.layer_flops(kind, sequence)).collect();
         let layers: f64 = self.layers.iter().map(|&k| costs[usize::from(k)]).sum();
         let head = match self.ends.projection {
@@ -373,7 +382,13 @@ impl Model {
         let prediction = costs[usize::from(self.layers[self.layers.len() - 1])] / sequence
             + head
             + 4.0 * (self.hidden as f64).powi(2);
-        3.0 * (layers + sequence * (head + predictions * prediction))
+        let all = 3.0 * (layers + sequence * (head + predictions * prediction));
+        if !frozen {
+            return all;
+        }
+        let matrices =
+            self.layers.iter().map(|&kind| self.kinds[usize::from(kind)].active_matrices(self.hidden) as f64);
+        all - sequence * (2.0 * matrices.sum::<f64>() + head)
     }
 
     /// Floating-point operations of a layer's forward pass over a sequence.

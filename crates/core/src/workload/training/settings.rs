@@ -1,6 +1,6 @@
 //! Settings of the training software, by name, with a default in each [`Stack`], the profile of a training engine.
 
-use super::recompute::Modules;
+use super::{adapter::Adapter, recompute::Modules};
 use crate::units::{self, GIB};
 
 /// Kernel of the attention core.
@@ -82,6 +82,8 @@ pub struct TrainingSettings {
     pub parameter_offload: bool,
     /// Layers of each virtual stage whose activations lie in the host's memory between the passes.
     pub activation_offload: u32,
+    /// Adapters that are trained in place of the weights.
+    pub adapter: Option<Adapter>,
     /// Bytes reserved for the allocator, NCCL and the context.
     pub reserve_bytes: f64,
 }
@@ -151,6 +153,7 @@ impl Stack {
             optimizer_offload: false,
             parameter_offload: false,
             activation_offload: 0,
+            adapter: None,
             reserve_bytes: 6.0 * GIB,
         };
         match self {
@@ -182,6 +185,7 @@ enum Slot<'a> {
     Upto(&'a mut u32, u32),
     Kernel(&'a mut AttentionKernel),
     Style(&'a mut ContextStyle),
+    Adapter(&'a mut Option<Adapter>),
     Size(&'a mut f64),
 }
 
@@ -190,7 +194,7 @@ const MOST: u32 = 1 << 20;
 
 impl TrainingSettings {
     /// Names of all settings with their allowed values, in display order.
-    pub const NAMES: [(&'static str, &'static str); 20] = [
+    pub const NAMES: [(&'static str, &'static str); 21] = [
         ("sequence_parallel", "true or false"),
         ("distributed_optimizer", "true or false"),
         ("shard_gradients", "true or false"),
@@ -210,6 +214,7 @@ impl TrainingSettings {
         ("optimizer_offload", "true or false"),
         ("parameter_offload", "true or false"),
         ("activation_offload", "the layers of each stage, or 0"),
+        ("adapter", "none, lora:r=RANK or qlora:r=RANK"),
         ("reserve", "a size, such as 6GiB"),
     ];
 
@@ -234,6 +239,7 @@ impl TrainingSettings {
             "optimizer_offload" => Slot::Flag(&mut self.optimizer_offload),
             "parameter_offload" => Slot::Flag(&mut self.parameter_offload),
             "activation_offload" => Slot::Upto(&mut self.activation_offload, MOST),
+            "adapter" => Slot::Adapter(&mut self.adapter),
             "reserve" => Slot::Size(&mut self.reserve_bytes),
             _ => return None,
         })
@@ -269,7 +275,7 @@ impl TrainingSettings {
     /// Value of a setting as [`TrainingSettings::set`] reads it.
     pub fn text(&self, name: &str) -> String {
         let mut copy = *self;
-        copy.slot(name).map_or_else(String::new, |slot| slot.text())
+        copy.slot(name).map_or_else(String::new, Slot::text)
     }
 }
 
@@ -282,6 +288,7 @@ impl Slot<'_> {
             Slot::Upto(count, most) => *count = value.parse().ok().filter(|count| *count <= most)?,
             Slot::Kernel(kernel) => *kernel = named(&AttentionKernel::IDS, value)?,
             Slot::Style(style) => *style = named(&ContextStyle::IDS, value)?,
+            Slot::Adapter(adapter) => *adapter = Adapter::parse(value).ok()?,
             Slot::Size(bytes) => *bytes = size(value)?,
         }
         Some(())
@@ -293,6 +300,7 @@ impl Slot<'_> {
             Slot::Count(count, _) | Slot::Upto(count, _) => count.to_string(),
             Slot::Kernel(kernel) => id_of(&AttentionKernel::IDS, *kernel).into(),
             Slot::Style(style) => id_of(&ContextStyle::IDS, *style).into(),
+            Slot::Adapter(adapter) => adapter.map_or_else(|| "none".into(), |adapter| adapter.to_string()),
             Slot::Size(bytes) => units::bytes_exact(*bytes),
         }
     }

@@ -22,7 +22,7 @@ fn no_simulation_goes_below_the_bound() {
         [("llama-3.1-8b", "h100", 32, 64), ("deepseek-v2-lite", "b200", 16, 32), ("llama-3-70b", "a100-80", 48, 96)]
     {
         let Some(model) = published::find(model) else { panic!("{model} is published") };
-        let profile = TrainingProfile::new(model, *hardware::find(hardware).unwrap());
+        let profile = TrainingProfile::new(model, hardware::find(hardware).unwrap());
         let limits = Limits { batch: Some(batch), ..Limits::NEUTRAL };
         let bench = Bench::new(&profile, &limits, 0.0);
         let layouts = space::layouts(&profile, devices, batch, &settings);

@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn the_operators_of_a_layer_take_what_the_layer_takes() {
         let model = published::find("llama-3-8b").expect("it is published");
-        let profile = TrainingProfile::new(model, *hardware::find("h100").expect("it is known"));
+        let profile = TrainingProfile::new(model, hardware::find("h100").expect("it is known"));
         let kernels = Kernels::new(&profile, 1);
         let tokens = profile.sequence as f64;
         let products = [[4096.0, 4096.0], [1024.0, 4096.0], [1024.0, 4096.0], [4096.0, 4096.0]].into_iter().chain([

@@ -107,7 +107,7 @@ mod tests {
             let model = preset(name).unwrap();
             let network = OperatorNetwork::Transformer(model.clone());
             let hardware = hardware::find("a100-80").unwrap();
-            let settings = OperatorSettings::defaults(&network, hardware, SamplePass::Training);
+            let settings = OperatorSettings::defaults(&network, &hardware, SamplePass::Training);
             let list = operators(&model, &settings);
             let parameters: f64 = list.iter().map(|op| op.parameters).sum();
             let tied = match model.head {

@@ -159,7 +159,7 @@ impl CalibrationFit {
         let mut all = vec![];
         for run in runs {
             let resolved = &run.resolved;
-            let one = RunTimeModel::new(model, &resolved.run, resolved.accelerator, resolved.devices)
+            let one = RunTimeModel::new(model, &resolved.run, &resolved.accelerator, resolved.devices)
                 .map_err(|refusal| RunError::of(&run.place, refusal))?;
             all.push((one, run.measured_s.ln()));
         }

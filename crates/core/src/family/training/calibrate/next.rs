@@ -51,7 +51,7 @@ pub(super) fn run(
     let mut found = vec![];
     for layout in layouts(&resolved.run.layout, resolved.devices, model) {
         let run = TrainingRun { layout, layers: vec![], ..resolved.run.clone() };
-        let Ok(timed) = RunTimeModel::new(model, &run, resolved.accelerator, resolved.devices) else { continue };
+        let Ok(timed) = RunTimeModel::new(model, &run, &resolved.accelerator, resolved.devices) else { continue };
         if timed.fits() {
             found.push(CandidateLayout { layout, log: timed.log_time(theta), slope: timed.gradient(theta) });
         }

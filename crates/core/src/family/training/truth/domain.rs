@@ -21,14 +21,18 @@ pub struct Domain {
     pub stacks: &'static [Stack],
     /// True if only the shipped settings of the software were measured.
     pub as_shipped: bool,
-    /// Id of the device, and its power in watts.
-    pub hardware: (&'static str, f64),
+    /// Ids of the devices, each with its power in watts.
+    pub hardware: &'static [(&'static str, f64)],
     /// Bits of an operand of a product.
-    pub bits: u32,
+    pub bits: &'static [u32],
     /// True if weights were divided over replicas.
     pub fsdp: bool,
     /// True if the models were mixtures of experts.
     pub experts: bool,
+    /// True if adapters were trained, not all weights.
+    pub adapters: bool,
+    /// True if widths were measured that are no multiple of the tensor cores' block size.
+    pub odd_widths: bool,
     /// Attention kernels.
     pub attention: &'static [AttentionKernel],
     /// True if the gradients of weights were delayed.
@@ -78,11 +82,15 @@ impl Domain {
         if model.has_experts() != self.experts {
             all.push(if self.experts { "a dense model" } else { "a mixture of experts" }.into());
         }
-        if run.precision.bits() != self.bits {
-            all.push(format!("matrix products in {}, not in {} bits", run.precision.id(), self.bits));
+        if !self.bits.contains(&run.precision.bits()) {
+            let known: Vec<String> = self.bits.iter().map(ToString::to_string).collect();
+            all.push(format!("matrix products in {}, not in {} bits", run.precision.id(), known.join(" or ")));
         }
         if run.settings.fsdp != self.fsdp {
             all.push(if self.fsdp { "no FSDP" } else { "FSDP" }.into());
+        }
+        if run.settings.adapter.is_some() != self.adapters {
+            all.push(run.settings.adapter.map_or("no adapters".into(), |adapter| format!("adapters ({adapter})")));
         }
         if run.zero_bubble.is_some() != self.zero_bubble {
             all.push(run.zero_bubble.map_or("no zero-bubble schedule".into(), |own| format!("schedule {}", own.id())));
@@ -115,13 +123,18 @@ impl Domain {
     }
 
     fn of_hardware(&self, run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
-        let (id, watts) = self.hardware;
+        let id = accelerator.id;
         let mut all = vec![];
-        if accelerator.id != id {
-            return vec![format!("{}, not {id}", accelerator.id)];
+        let of_kind: Vec<f64> =
+            self.hardware.iter().filter(|(known, _)| *known == id).map(|(_, watts)| *watts).collect();
+        if of_kind.is_empty() {
+            let mut known: Vec<&str> = self.hardware.iter().map(|(known, _)| *known).collect();
+            known.dedup();
+            return vec![format!("{id}, not {}", known.join(" or "))];
         }
-        if accelerator.watts != watts {
-            all.push(format!("{id} at {} W, not {watts} W", accelerator.watts));
+        if !of_kind.contains(&accelerator.watts) {
+            let known: Vec<String> = of_kind.iter().map(|watts| format!("{watts} W")).collect();
+            all.push(format!("{id} at {} W, not {}", accelerator.watts, known.join(" or ")));
         }
         let Some(preset) = super::super::hardware::find(id) else { return all };
         if accelerator.joined_by != preset.joined_by && run.layout.devices() > 1 {
@@ -131,7 +144,7 @@ impl Domain {
         let own = Accelerator { domain: preset.domain, joined_by: preset.joined_by, watts: preset.watts, ..own };
         // Torchtitan's devices have other memory.
         let own = Accelerator { memory_bandwidth: preset.memory_bandwidth, memory_bytes: preset.memory_bytes, ..own };
-        if own != *preset {
+        if own != preset {
             all.push(format!("figures of {id} that differ from its data sheet"));
         }
         all
@@ -158,7 +171,9 @@ impl Domain {
                 all.push(format!("{name}={own}, not up to {most}"));
             }
         }
-        all.extend(odd_width(model, run));
+        if !self.odd_widths {
+            all.extend(odd_width(model, run));
+        }
         all
     }
 }
@@ -181,7 +196,7 @@ fn slow_links(model: &Model, run: &TrainingRun, accelerator: &Accelerator, const
     let preset = super::super::hardware::find(accelerator.id)?;
     let alone = TrainingRun { links: None, ..run.clone() };
     let (own, usual) =
-        (RunRates::new(model, run, accelerator, constants), RunRates::new(model, &alone, preset, constants));
+        (RunRates::new(model, run, accelerator, constants), RunRates::new(model, &alone, &preset, constants));
     let layout = &run.layout;
     let replicas = f64::from(layout.data) * f64::from(layout.context);
     let ring = run.settings.context_style == ContextStyle::Ring;

@@ -3,209 +3,32 @@
 //! The figures come from the truth table (`docs/src/background/truth.md`, `examples/truth_table.rs`); a test compares them. A run
 //! outside all classes has no figure: every error is measured.
 
+mod classes;
 mod domain;
 pub mod rows;
 pub mod summary;
 
+pub use classes::{CLASSES, MemoryErrors, RunClass};
 pub use domain::Domain;
-
-use serde::Serialize;
 
 use crate::workload::training::{
     constants::Constants,
     hardware::{Accelerator, Generation},
     model::Model,
-    run::{AttentionKernel, Stack, TrainingRun},
+    run::TrainingRun,
 };
-
-/// Published runs of one kind, with the errors of their predictions.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct RunClass {
-    /// Common properties of the runs.
-    pub class: &'static str,
-    /// Number of runs.
-    pub runs: u32,
-    /// Mean absolute error of the iteration time, relative.
-    pub mean_error: f64,
-    /// Largest absolute error of the iteration time, relative.
-    pub worst_error: f64,
-    /// Largest error of the fullest device's memory, relative, if measured.
-    #[serde(skip)]
-    pub memory_error: Option<f64>,
-    /// Runs for which the errors hold.
-    #[serde(skip)]
-    pub domain: Domain,
-}
-
-const NVIDIA: &[Stack] = &[Stack::Nemo24, Stack::Megatron2025];
-const FUSED: &[AttentionKernel] = &[AttentionKernel::Flash];
-
-/// Default domain of the classes.
-const USUAL: Domain = Domain {
-    stacks: &[Stack::Plain],
-    as_shipped: false,
-    hardware: ("h100", 700.0),
-    bits: 16,
-    fsdp: false,
-    experts: false,
-    attention: FUSED,
-    zero_bubble: false,
-    parameters: [0.0, f64::INFINITY],
-    sequence: [2048, 8192],
-    devices: [8, 8],
-    degrees: [8, 1, 1],
-};
-
-const ON_H100: Domain = Domain {
-    stacks: NVIDIA,
-    as_shipped: true,
-    parameters: [8e9, 406e9],
-    devices: [8, 2304],
-    degrees: [8, 9, 2],
-    ..USUAL
-};
-
-const ON_A100: Domain = Domain {
-    stacks: NVIDIA,
-    hardware: ("a100-80", 400.0),
-    attention: &[AttentionKernel::Unfused],
-    parameters: [1.6e9, 1010e9],
-    sequence: [1024, 2048],
-    devices: [8, 3072],
-    degrees: [8, 64, 1],
-    ..USUAL
-};
-
-const ON_B200: Domain = Domain {
-    hardware: ("b200", 1000.0),
-    parameters: [12e9, 17e9],
-    sequence: [4096, 131_072],
-    degrees: [4, 2, 4],
-    ..USUAL
-};
-
-const TORCHTITAN: Domain = Domain {
-    stacks: &[Stack::Torchtitan],
-    hardware: ("h100", 500.0),
-    fsdp: true,
-    attention: &[AttentionKernel::Flash2],
-    parameters: [8e9, 71e9],
-    sequence: [8192, 8192],
-    devices: [8, 256],
-    degrees: [8, 1, 1],
-    ..USUAL
-};
-
-/// Dense models in 16 bits on H100 (NVIDIA's DGX Cloud benchmarking recipes).
-pub const H100_BF16: RunClass = RunClass {
-    class: "dense decoders, bf16, H100, NVIDIA's Megatron stack (dgxc-benchmarking)",
-    runs: 57,
-    mean_error: 0.0162,
-    worst_error: 0.048,
-    memory_error: None,
-    domain: ON_H100,
-};
-
-/// Dense models in 8 bits on H100 (NVIDIA's DGX Cloud benchmarking recipes).
-pub const H100_FP8: RunClass = RunClass {
-    class: "dense decoders, fp8, H100, NVIDIA's Megatron stack (dgxc-benchmarking)",
-    runs: 57,
-    mean_error: 0.0470,
-    worst_error: 0.149,
-    memory_error: None,
-    domain: Domain { bits: 8, ..ON_H100 },
-};
-
-/// Dense models on A100 without fused attention (Narayanan 2021, Korthikanti 2022, Qi 2023).
-pub const A100_UNFUSED: RunClass = RunClass {
-    class: "dense decoders, 16 bits, A100, Megatron-LM without fused attention (three papers)",
-    runs: 42,
-    mean_error: 0.0279,
-    worst_error: 0.096,
-    memory_error: None,
-    domain: ON_A100,
-};
-
-/// Dense models on A100 under ZB-1p, a schedule that delays the gradients of the weights. ZB-H1 represents it (Qi
-/// 2023).
-pub const A100_ZERO_BUBBLE: RunClass = RunClass {
-    class: "dense decoders, bf16, A100, zero-bubble schedule of 1F1B's memory (Qi et al. 2023)",
-    runs: 12,
-    mean_error: 0.0336,
-    worst_error: 0.081,
-    memory_error: None,
-    domain: Domain {
-        zero_bubble: true,
-        parameters: [1.6e9, 29e9],
-        sequence: [1024, 1024],
-        devices: [8, 32],
-        degrees: [1, 32, 1],
-        ..ON_A100
-    },
-};
-
-/// Dense models on one machine of B200 (SimuMax).
-pub const B200_DENSE: RunClass = RunClass {
-    class: "dense decoders, bf16, one node of B200, Megatron-LM (SimuMax)",
-    runs: 16,
-    mean_error: 0.0641,
-    worst_error: 0.137,
-    memory_error: Some(0.034),
-    domain: ON_B200,
-};
-
-/// Mixtures of experts with latent attention on one machine of B200 (SimuMax).
-pub const B200_EXPERTS: RunClass = RunClass {
-    class: "mixtures of experts with latent attention, bf16, one node of B200, Megatron-LM (SimuMax)",
-    runs: 6,
-    mean_error: 0.0409,
-    worst_error: 0.106,
-    memory_error: Some(0.015),
-    domain: Domain { experts: true, parameters: [13e9, 37e9], sequence: [4096, 4096], degrees: [1, 1, 1], ..ON_B200 },
-};
-
-/// Dense models under torchtitan's FSDP in 16 bits on H100 at 500 W.
-pub const TORCHTITAN_BF16: RunClass = RunClass {
-    class: "dense decoders, bf16, H100 at 500 W, torchtitan with FSDP",
-    runs: 8,
-    mean_error: 0.0840,
-    worst_error: 0.180,
-    memory_error: None,
-    domain: TORCHTITAN,
-};
-
-/// Dense models under torchtitan's FSDP in 8 bits, scaled by tensor and by row.
-pub const TORCHTITAN_FP8: RunClass = RunClass {
-    class: "dense decoders, fp8, H100 at 500 W, torchtitan with FSDP",
-    runs: 16,
-    mean_error: 0.1605,
-    worst_error: 0.451,
-    memory_error: None,
-    domain: Domain { bits: 8, sequence: [8192, 262_144], degrees: [8, 1, 8], ..TORCHTITAN },
-};
-
-/// All classes.
-pub const CLASSES: [&RunClass; 8] = [
-    &H100_BF16,
-    &H100_FP8,
-    &A100_UNFUSED,
-    &A100_ZERO_BUBBLE,
-    &B200_DENSE,
-    &B200_EXPERTS,
-    &TORCHTITAN_BF16,
-    &TORCHTITAN_FP8,
-];
 
 /// Assumed error of the memory model if none was measured, relative.
 pub const UNKNOWN_MEMORY_ERROR: f64 = 0.10;
 
 /// Error of the memory model for a run, relative.
 pub fn memory_error(model: &Model, run: &TrainingRun, accelerator: &Accelerator, constants: &Constants) -> f64 {
-    let measured = CLASSES.into_iter().filter(|class| class.memory_error.is_some());
+    let measured = CLASSES.into_iter().filter(|class| class.memory.is_some());
     // Most hardware has no such class, so further checks are skipped.
-    let of_hardware = measured.filter(|class| class.domain.hardware.0 == accelerator.id);
+    let of_hardware = |class: &&RunClass| class.domain.hardware.iter().any(|(id, _)| *id == accelerator.id);
     let like = |class: &&RunClass| class.domain.differences(model, run, accelerator, constants).is_empty();
-    of_hardware.into_iter().find(like).and_then(|class| class.memory_error).unwrap_or(UNKNOWN_MEMORY_ERROR)
+    let class = measured.filter(of_hardware).find(like);
+    class.and_then(|class| class.memory).map_or(UNKNOWN_MEMORY_ERROR, |memory| memory.band)
 }
 
 /// Evidence for a prediction.
@@ -247,16 +70,16 @@ impl Trust {
 
     /// Error of the memory model, relative.
     pub fn memory_error(&self) -> f64 {
-        self.class().and_then(|class| class.memory_error).unwrap_or(UNKNOWN_MEMORY_ERROR)
+        self.class().and_then(|class| class.memory).map_or(UNKNOWN_MEMORY_ERROR, |memory| memory.band)
     }
 
     /// Evidence in a sentence.
     pub fn summary(&self) -> String {
         match self {
             Trust::Measured(class) => format!(
-                "mean error {}, worst {}, on {} published runs: {}",
+                "mean error {}, 9 of 10 within {} ({} published runs): {}",
                 crate::units::percent(class.mean_error),
-                crate::units::percent(class.worst_error),
+                crate::units::percent(class.band),
                 class.runs,
                 class.class
             ),
@@ -298,10 +121,7 @@ pub fn implausible(
 pub fn weaknesses(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     let mut sentences = vec![];
     if model.has_experts() {
-        sentences.push(
-            "mixtures of experts: equal runs differ by up to 58% between software releases; the error was 16 to 42%"
-                .into(),
-        );
+        sentences.push("mixtures of experts: equal runs differ by up to 58% between software releases".into());
     }
     if run.layout.pipeline == 2 && run.layout.micro_batch >= 4 {
         sentences.push("in one data set two stages with large microbatches took up to twice the predicted time".into());
@@ -309,9 +129,6 @@ pub fn weaknesses(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -
     let small = model.parameters() < 10_000_000_000;
     if accelerator.generation == Generation::Blackwell && run.layout.tensor >= 8 && small {
         sentences.push("tensor degree 8 of small models on Blackwell was 16% slower than predicted".into());
-    }
-    if accelerator.generation == Generation::Ampere && run.settings.attention != AttentionKernel::Unfused {
-        sentences.push("for a stack on A100 with fused attention the error was 17%, similar for all layouts".into());
     }
     sentences
 }

@@ -7,10 +7,13 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use thiserror::Error;
 
+use crate::family::training::request::Request;
 use crate::units::GIB;
 use crate::workload::training::{
+    from_hugging_face,
     hardware::{self, Accelerator},
     model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span},
+    published,
     run::{
         AttentionKernel, ContextStyle, Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
         ZeroBubble,
@@ -52,7 +55,7 @@ pub struct PublishedRun {
 pub type SkippedRows = (String, usize, &'static str);
 
 /// Publications, in display order.
-pub const SOURCES: [&str; 8] = [
+pub const SOURCES: [&str; 19] = [
     "dgxc-benchmarking, BF16, H100",
     "dgxc-benchmarking, FP8, H100",
     "Korthikanti 2022, A100",
@@ -61,6 +64,33 @@ pub const SOURCES: [&str; 8] = [
     "SimuMax, B200",
     "torchtitan, H100 500 W",
     "Zero Bubble 2023, ZB-1p as ZB-H1, A100",
+    "BigScience 2022, A100",
+    "MosaicML, A100, FSDP",
+    "IBM, A100, FSDP",
+    "torchtitan, A100",
+    "MosaicML, H100, FSDP",
+    "Pax, H100, FSDP",
+    "KempnerForge, H200, FSDP",
+    "torchtitan, H200",
+    "Megatron-Bridge, dense, Blackwell",
+    "Megatron-Bridge, experts",
+    "Megatron-Bridge, LoRA",
+];
+
+/// Beginnings of the classes of the second collection, each with its publication.
+const SECOND: [(&str, usize); 12] = [
+    ("BigScience", 8),
+    ("Mosaic FSDP a100", 9),
+    ("IBM", 10),
+    ("torchtitan A100", 11),
+    ("Mosaic FSDP h100", 12),
+    ("Pax", 13),
+    ("KempnerForge", 14),
+    ("torchtitan H200", 15),
+    ("Bridge dense", 16),
+    ("Bridge MoE", 17),
+    ("Grok-1", 17),
+    ("Bridge LoRA", 18),
 ];
 
 /// Reads all tables of the folder.
@@ -76,6 +106,12 @@ pub fn read(folder: &Path) -> Result<(Vec<PublishedRun>, Vec<SkippedRows>), Trut
                 Ok(run) => runs.push(run),
                 Err(reason) => *left.entry((row.source(), reason)).or_default() += 1,
             }
+        }
+    }
+    for row in TruthTable::read(&folder.join("second/rows.tsv"))? {
+        match second(folder, &row)? {
+            Ok(run) => runs.push(run),
+            Err(reason) => *left.entry((row.text("cls").to_string(), reason)).or_default() += 1,
         }
     }
     Ok((runs, left.into_iter().map(|((source, reason), count)| (source, count, reason)).collect()))
@@ -175,7 +211,7 @@ impl TableRow {
 }
 
 fn accelerator(id: &str) -> Accelerator {
-    *hardware::find(id).unwrap_or(&hardware::all()[0])
+    hardware::find(id).unwrap_or(hardware::all()[0])
 }
 
 fn run(
@@ -196,6 +232,54 @@ fn run(
         zero_bubble: None,
         links: None,
     }
+}
+
+/// Run of the second collection, whose arguments are those of `plantui estimate`. BigScience's memory is that of
+/// `nvidia-smi`, from which the reserve is taken off.
+fn second(folder: &Path, row: &TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTableError> {
+    let wrong = |problem: String| TruthTableError { file: row.file.clone(), problem };
+    let class = row.text("cls");
+    let Some(&(_, source)) = SECOND.iter().find(|(start, _)| class.starts_with(start)) else {
+        return Err(wrong(format!("`{}` is no known class", crate::text::printable(class))));
+    };
+    if row.text("measured_s").is_empty() {
+        return Ok(Err("ran out of memory"));
+    }
+    let arguments = row.text("arguments");
+    let (name, rest) = arguments.split_once(' ').unwrap_or((arguments, ""));
+    let model = match published::find(name) {
+        Some(model) => model,
+        None => {
+            let path = folder.join("second").join(name);
+            let text = fs::read_to_string(&path).map_err(|error| wrong(format!("{name}: {error}")))?;
+            from_hugging_face(&text, name).map_err(|error| wrong(error.to_string()))?
+        }
+    };
+    let mut request = Request::default();
+    let mut words = rest.split_whitespace();
+    while let (Some(flag), Some(value)) = (words.next(), words.next()) {
+        request.set(flag, value).map_err(|problem| wrong(format!("{arguments}: {problem}")))?;
+    }
+    if class == "Bridge LoRA" {
+        // Rank and targets of the recipe.
+        request.set("adapter", "lora:r=16,targets=q+k+v").map_err(wrong)?;
+    }
+    let resolved = request.resolve(&model).map_err(|refusal| wrong(format!("{arguments}: {refusal}")))?;
+    let measured_bytes = match row.text("measured_mem_gib") {
+        "" => None,
+        _ => Some(GIB * row.number("measured_mem_gib")?),
+    };
+    let beside = if class.starts_with("BigScience") { resolved.run.settings.reserve_bytes } else { 0.0 };
+    Ok(Ok(PublishedRun {
+        source: SOURCES[source],
+        name: row.text("run").into(),
+        model,
+        run: resolved.run,
+        accelerator: resolved.accelerator,
+        measured_s: row.number("measured_s")?,
+        measured_bytes: measured_bytes.map(|bytes| bytes - beside),
+        peer: None,
+    }))
 }
 
 /// Run of NVIDIA's recipes: all facts are stated; NeMo of 2024 with tensor-parallel overlap.
@@ -325,9 +409,15 @@ fn torchtitan(row: &TableRow) -> Result<Result<PublishedRun, &'static str>, Trut
         model,
         accelerator,
         measured_s: tokens / (row.number("measured")? * row.number("gpus")?),
-        measured_bytes: None,
+        measured_bytes: noted_gib(note).map(|gib| gib * GIB),
         peer: None,
     }))
+}
+
+/// Peak memory in a note such as `compile; 77.0 GiB`.
+fn noted_gib(note: &str) -> Option<f64> {
+    let last = note.rsplit([';', ',']).next()?.trim();
+    last.trim_end_matches("GiB").trim().parse().ok()
 }
 
 /// Measured run of 1F1B, interleaved 1F1B or ZB-1p. Both ends have one layer fewer, and interleaved stages have as many

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use super::rows::{PublishedRun, SOURCES, SkippedRows};
+use super::{
+    CLASSES, RunClass,
+    rows::{PublishedRun, SOURCES, SkippedRows},
+};
 use crate::family::training::{check::Refusal, estimate::Estimate};
 
 /// Published run with its prediction.
@@ -46,6 +49,8 @@ pub struct Errors {
     pub count: usize,
     /// Mean of the absolute values.
     pub mean: f64,
+    /// Nine of ten absolute values are at most this.
+    pub band: f64,
     /// Largest absolute value.
     pub worst: f64,
     /// Mean.
@@ -59,6 +64,11 @@ pub fn errors(values: impl IntoIterator<Item = f64>) -> Option<Errors> {
     (count > 0).then(|| Errors {
         count,
         mean: values.iter().map(|v| v.abs()).sum::<f64>() / count as f64,
+        band: {
+            let mut sizes: Vec<f64> = values.iter().map(|v| v.abs()).collect();
+            sizes.sort_by(f64::total_cmp);
+            sizes[(9 * count).div_ceil(10) - 1]
+        },
         worst: values.iter().map(|v| v.abs()).fold(0.0, f64::max),
         bias: values.iter().sum::<f64>() / count as f64,
     })
@@ -85,35 +95,66 @@ fn rates(rows: &[&PredictedRun<'_>]) -> (Vec<f64>, Vec<f64>) {
     (measured, predicted)
 }
 
-/// Table as Markdown: sources, then every row, then the rows that could not be expressed.
+/// Tables as Markdown: classes, sources, another predictor's runs, and the rows that could not be expressed.
 pub fn markdown(predicted: &[PredictedRun<'_>], left: &[SkippedRows]) -> String {
-    let mut text = String::new();
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-    let mut line = |row: String| {
-        text += &row;
-        text.push('\n');
-    };
-    line(
-        "| source | runs | mean error | worst | bias | rank correlation of FLOP/s | memory mean | memory worst |"
-            .into(),
+    by_class(predicted) + "\n" + &by_source(predicted) + "\n" + &peers(predicted) + &left_rows(left)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+/// Runs of a class, and their errors of time and memory.
+pub fn of_class<'a>(
+    predicted: &'a [PredictedRun<'_>],
+    class: &RunClass,
+) -> (Vec<&'a PredictedRun<'a>>, Option<Errors>, Option<Errors>) {
+    let rows: Vec<&PredictedRun<'_>> =
+        predicted.iter().filter(|row| row.estimate.trust.class() == Some(class)).collect();
+    let time = errors(rows.iter().map(|row| row.time_error()));
+    let memory = errors(rows.iter().filter_map(|row| row.memory_error()));
+    (rows, time, memory)
+}
+
+fn by_class(predicted: &[PredictedRun<'_>]) -> String {
+    let mut text = String::from(
+        "| class | runs | mean error | nine of ten within | bias | worst | memory: runs | mean | nine of ten within |\n\
+        |---|---|---|---|---|---|---|---|---|\n",
     );
-    line("|---|---|---|---|---|---|---|---|".into());
+    for class in CLASSES {
+        let (_, Some(time), memory) = of_class(predicted, class) else { continue };
+        let memory = memory.map_or("– | – | –".to_string(), |memory| {
+            format!("{} | {} | {}", memory.count, percent(memory.mean), percent(memory.band))
+        });
+        let shares = [time.mean, time.band, time.bias, time.worst].map(percent).join(" | ");
+        _ = writeln!(text, "| {} | {} | {shares} | {memory} |", class.class, time.count);
+    }
+    let outside: Vec<&PredictedRun<'_>> = predicted.iter().filter(|row| row.estimate.trust.class().is_none()).collect();
+    if let Some(time) = errors(outside.iter().map(|row| row.time_error())) {
+        let shares = [time.mean, time.band, time.bias, time.worst].map(percent).join(" | ");
+        _ = writeln!(text, "| in no class | {} | {shares} | – | – | – |", time.count);
+    }
+    text
+}
+
+fn by_source(predicted: &[PredictedRun<'_>]) -> String {
+    let mut text = String::from(
+        "| source | runs | mean error | bias | worst | rank correlation of FLOP/s | memory: runs | mean | bias |\n\
+        |---|---|---|---|---|---|---|---|---|\n",
+    );
     for source in SOURCES {
         let rows: Vec<&PredictedRun<'_>> = predicted.iter().filter(|row| row.published.source == source).collect();
         let Some(time) = errors(rows.iter().map(|row| row.time_error())) else { continue };
-        let memory = errors(rows.iter().filter_map(|row| row.memory_error()));
         let (measured, ours) = rates(&rows);
-        let [mean, worst] = memory.map_or(["–".into(), "–".into()], |m| [percent(m.mean), percent(m.worst)]);
-        line(format!(
-            "| {source} | {} | {} | {} | {} | {:.2} | {mean} | {worst} |",
-            time.count,
-            percent(time.mean),
-            percent(time.worst),
-            percent(time.bias),
-            rank_correlation(&measured, &ours)
-        ));
+        let memory = errors(rows.iter().filter_map(|row| row.memory_error()))
+            .map_or("– | – | –".into(), |memory| {
+                format!("{} | {} | {}", memory.count, percent(memory.mean), percent(memory.bias))
+            });
+        let shares = [time.mean, time.bias, time.worst].map(percent).join(" | ");
+        let rank = if rows.len() > 2 { format!("{:.2}", rank_correlation(&measured, &ours)) } else { "–".into() };
+        _ = writeln!(text, "| {source} | {} | {shares} | {rank} | {memory} |", time.count);
     }
-    text + "\n" + &peers(predicted) + &every_row(predicted) + &left_rows(left)
+    text
 }
 
 /// Errors of another predictor on its own runs, beside ours.
@@ -143,19 +184,22 @@ fn peers(predicted: &[PredictedRun<'_>]) -> String {
     text + "\n"
 }
 
-fn every_row(predicted: &[PredictedRun<'_>]) -> String {
-    let mut text = String::from("| run | layout | measured s | predicted s | error |\n|---|---|---|---|---|\n");
+/// Every run with its class, as Markdown.
+pub fn every_row(predicted: &[PredictedRun<'_>]) -> String {
+    let mut text =
+        String::from("| run | layout | measured s | predicted s | error | memory |\n|---|---|---|---|---|---|\n");
     for row in predicted {
         let published = row.published;
         _ = writeln!(
             text,
-            "| {}: {} | {} | {:.4} | {:.4} | {:+.1} % |",
+            "| {}: {} | {} | {:.4} | {:.4} | {:+.1} % | {} |",
             published.source,
             published.name,
             published.run.layout,
             published.measured_s,
             row.estimate.iteration_s,
-            100.0 * row.time_error()
+            100.0 * row.time_error(),
+            row.memory_error().map_or_else(String::new, |error| format!("{:+.1} %", 100.0 * error))
         );
     }
     text + "\n"

@@ -1,0 +1,50 @@
+//! Hardware of the user: a TOML file given with `--hardware`, or a table `[hardware.NAME]` of the configuration file.
+
+use std::path::{Path, PathBuf};
+
+use super::{Failure, input};
+use crate::{
+    cluster::hardware::{self, HardwareSheet},
+    config::{self, Config},
+    workload::formats::file,
+};
+
+/// Size limit of a hardware file, bytes.
+const MAX_BYTES: u64 = 1 << 16;
+
+/// Id of the hardware that `--hardware` names. A file, or a table of the configuration file, becomes known under its id.
+///
+/// # Errors
+/// [`Failure`] if a file cannot be read as hardware.
+pub(super) fn id_of(value: &str) -> Result<String, Failure> {
+    if Path::new(value).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
+        return from_file(Path::new(value));
+    }
+    if hardware::find(value).is_none() {
+        // A mistake in the configuration is told by the screen; here the name is simply not known.
+        let place = config::place(|name| std::env::var_os(name).map(PathBuf::from));
+        if let Some(file) = place.and_then(|place| Config::load(&place).ok()) {
+            file.add_hardware();
+        }
+    }
+    Ok(value.into())
+}
+
+fn from_file(path: &Path) -> Result<String, Failure> {
+    let shown = input::shown(path);
+    let hint = "a hardware file has peak_16, memory_gib, memory_bandwidth, inner_link and outer_link, and may have the \
+        other figures of `plantui hardware --json`";
+    let bytes = file::read_at_most(path, MAX_BYTES)
+        .map_err(|error| Failure::refused(format!("--hardware {shown}: {}", error.problem), error.repair))?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut sheet: HardwareSheet = toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text.get(..span.start).unwrap_or_default().matches('\n').count() + 1);
+        Failure::refused(format!("{shown}:{line}: {}", crate::text::printable(error.message())), hint)
+    })?;
+    if sheet.id.is_empty() {
+        sheet.id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    }
+    let id = sheet.id.clone();
+    hardware::add(sheet).map_err(|problem| Failure::refused(format!("{shown}: {problem}"), hint))?;
+    Ok(id)
+}
