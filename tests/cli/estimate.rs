@@ -215,7 +215,7 @@ fn odd_configurations_are_refused_by_field() {
         refusal(&["estimate", &path, "--global-batch", "8"])
     };
     for (text, sentence) in [
-        (r#"{"model_type": "mamba", "hidden_size": 4}"#, "model_type is `mamba`, which is not known"),
+        (r#"{"model_type": "rwkv", "hidden_size": 4}"#, "model_type is `rwkv`, which is not known"),
         (r#"{"peft_type": "LORA", "r": 16}"#, "peft_type marks an adapter (LoRA)"),
         (r#"{"hidden_size": 4}"#, "model_type is missing"),
         (r#"{"model_type": "mixtral", "hidden_size": 64, "num_attention_heads": 4}"#, "num_local_experts is missing"),

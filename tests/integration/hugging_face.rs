@@ -128,3 +128,24 @@ fn errors_name_file_field_and_repair() {
     );
     assert_eq!(text("{\n\"a\""), "config.json:2: ends before its JSON is complete; it looks truncated: copy it again");
 }
+
+/// Small configurations of recent architectures with the parameters that the model library's own classes have.
+#[test]
+fn recent_architectures_have_the_parameters_of_the_librarys_classes() {
+    let table: serde_json::Value = serde_json::from_str(include_str!("../figures/model-parameters.json")).unwrap();
+    let mut wrong = vec![];
+    for row in table["models"].as_array().unwrap() {
+        let text = row["config"].to_string();
+        let kind = row["config"]["model_type"].as_str().unwrap();
+        match plantui::family::training::from_hugging_face(&text, "config.json") {
+            // The bias that balances DeepSeek's experts is no parameter of the class, but part of the published count.
+            Ok(model) if kind.starts_with("deepseek") => {
+                assert_eq!(model.parameters() - 3 * 8, row["parameters"].as_u64().unwrap(), "{kind}");
+            }
+            Ok(model) if Some(model.parameters()) == row["parameters"].as_u64() => {}
+            Ok(model) => wrong.push(format!("{kind}: {} and not {}", model.parameters(), row["parameters"])),
+            Err(error) => wrong.push(format!("{kind}: {error}")),
+        }
+    }
+    assert!(wrong.is_empty() && table["models"].as_array().unwrap().len() > 30, "{}", wrong.join("\n"));
+}

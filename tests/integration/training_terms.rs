@@ -43,6 +43,7 @@ impl Case<'_> {
         };
         let dense = LayerKind {
             attention,
+            mixer: None,
             span: Span::Full,
             causal: true,
             cross: false,

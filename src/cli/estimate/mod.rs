@@ -91,6 +91,9 @@ pub(crate) struct EstimateArgs {
     adapter: Option<String>,
     #[command(flatten)]
     cost: CostArgs,
+    /// Known architecture by whose rules a config.json of an unknown one is read, such as llama
+    #[arg(long, value_name = "TYPE")]
+    like: Option<String>,
     /// Calibration file: factors that `plantui calibrate` fitted to your runs
     #[arg(long, value_name = "FILE")]
     calibration: Option<PathBuf>,
@@ -113,7 +116,7 @@ impl EstimateArgs {
     pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        let model = model(&self.model)?;
+        let model = model::model_like(&self.model, self.like.as_deref())?;
         let resolved = self.request()?.resolve(&model).map_err(refused)?;
         let mut resolved = resolved;
         let mut accelerator = resolved.accelerator;

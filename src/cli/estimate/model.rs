@@ -22,9 +22,17 @@ const MOST_NEAR: usize = 6;
 /// # Errors
 /// [`Failure`] if neither such a file nor such a name exists, or the file cannot be read as a model.
 pub(in crate::cli) fn model(word: &str) -> Result<Model, Failure> {
+    model_like(word, None)
+}
+
+/// Like [`model`], with the known architecture by whose rules an unknown one is read.
+///
+/// # Errors
+/// [`Failure`] as [`model`].
+pub(super) fn model_like(word: &str, like: Option<&str>) -> Result<Model, Failure> {
     if word == input::STANDARD_INPUT {
         let bytes = file::limited(io::stdin().lock(), input::STANDARD_INPUT, MAX_CONFIG_BYTES)?;
-        return parsed(&bytes, input::STANDARD_INPUT);
+        return parsed(&bytes, input::STANDARD_INPUT, like);
     }
     let mut path = PathBuf::from(word);
     if path.is_dir() && path.join("config.json").is_file() {
@@ -39,16 +47,16 @@ pub(in crate::cli) fn model(word: &str) -> Result<Model, Failure> {
         }
     }
     let (bytes, source) = (file::read_at_most(&path, MAX_CONFIG_BYTES)?, input::shown(&path));
-    parsed(&bytes, &source)
+    parsed(&bytes, &source, like)
 }
 
 fn looks_like_file(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) || path.is_dir()
 }
 
-fn parsed(bytes: &[u8], source: &str) -> Result<Model, Failure> {
+fn parsed(bytes: &[u8], source: &str, like: Option<&str>) -> Result<Model, Failure> {
     let text = detect::text(bytes, source, &detect::CONFIGURATION)?;
-    Ok(training::from_hugging_face(text, source)?)
+    Ok(training::read_like(text, source, like)?)
 }
 
 fn unknown(word: &str) -> Failure {

@@ -131,6 +131,12 @@ fn tensor(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
 /// Checks that every rank of a tensor group of `t` has whole heads.
 fn heads(kind: &LayerKind, stack: Stack, t: u64) -> Result<(), Refusal> {
     let (heads, groups) = (kind.attention.heads(), kind.attention.key_value_heads());
+    if let Some(mixer) = kind.mixer.filter(|mixer| !mixer.heads.is_multiple_of(t)) {
+        return refuse(
+            format!("tp={t} does not divide the {} heads of a state", mixer.heads),
+            "every tensor-parallel rank has whole heads",
+        );
+    }
     if !heads.is_multiple_of(t) {
         return refuse(
             format!("tp={t} does not divide the model's {heads} attention heads"),

@@ -277,7 +277,9 @@ impl Parameters {
         let (t, h) = (f64::from(run.layout.tensor), model.hidden as f64);
         let matrices = kind.attention.replicated(run.layout.tensor).matrices(model.hidden);
         let attention: f64 = matrices.iter().map(|matrix| matrix.on_rank(t)).map(|(n, k)| n * k).sum();
-        let mut of = Parameters { shared: attention * (1.0 + f64::from(u8::from(kind.cross))), experts: 0.0 };
+        let mixer = kind.mixer.map_or(vec![], |mixer| mixer.matrices(model.hidden));
+        let mixer: f64 = mixer.iter().map(|matrix| matrix.on_rank(t)).map(|(n, k)| n * k).sum();
+        let mut of = Parameters { shared: mixer + attention * (1.0 + f64::from(u8::from(kind.cross))), experts: 0.0 };
         let block = |width: f64, gated: bool| if gated { 3.0 } else { 2.0 } * width * h;
         match kind.feed_forward {
             super::FeedForward::Dense { width, gated } => of.shared += block(width as f64, gated) / t,

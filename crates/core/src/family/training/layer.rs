@@ -354,6 +354,10 @@ impl<'a> RunRates<'a> {
 
     fn products(&self, time: &mut LayerTime, kind: &LayerKind) {
         self.projections(time, kind, |_| true);
+        for matrix in kind.mixer.map_or(vec![], |mixer| mixer.matrices(self.model.hidden)) {
+            let (n, k) = matrix.on_rank(self.t());
+            self.weight(time, [self.run.tokens(), n, k], odd_width([n, k]));
+        }
         self.block(time, kind);
     }
 
@@ -373,6 +377,9 @@ impl<'a> RunRates<'a> {
     fn block(&self, time: &mut LayerTime, kind: &LayerKind) {
         let (tokens, t, h) = (self.run.tokens(), self.t(), self.model.hidden as f64);
         let mut block = |width: f64, gated: bool| {
+            if width == 0.0 {
+                return;
+            }
             let slow = odd_width([width / t, h]);
             self.weight(time, [tokens, gates(gated) * width / t, h], slow);
             self.weight(time, [tokens, h, width / t], slow);
@@ -401,7 +408,16 @@ impl<'a> RunRates<'a> {
 
     fn core(&self, time: &mut LayerTime, kind: &LayerKind) {
         let sequence = self.run.sequence as f64;
-        self.core_over(time, kind, kind.mean_span(sequence));
+        if kind.attention.heads() > 0 {
+            self.core_over(time, kind, kind.mean_span(sequence));
+        }
+        if let Some(mixer) = kind.mixer.filter(|mixer| mixer.heads > 0) {
+            // As the fused attention core, with a backward pass of twice the operations.
+            let rate = self.constants.attention * self.accelerator.sustained_16(self.constants.power);
+            let seconds = self.run.tokens() * mixer.core_flops() / self.t() / rate;
+            time.forward.attention += seconds + self.constants.launch_s;
+            time.backward.attention += 2.0 * seconds + self.constants.launch_s;
+        }
         if kind.cross {
             self.core_over(time, kind, sequence);
         }
@@ -442,9 +458,10 @@ impl<'a> RunRates<'a> {
             FeedForward::Experts(e) => ((e.chosen * e.width) as f64 / tau + e.shared_width as f64 / t, e.gated),
         };
         let each = 1.0 + f64::from(u8::from(kind.cross));
+        let mixed = kind.mixer.map_or(0.0, |mixer| 2.0 * mixer.kept() / t);
         let mut bytes = self.run.element_bytes()
             * tokens
-            * (10.0 * h / tau + each * 2.0 * heads / t + if gated { 3.0 } else { 2.0 } * width);
+            * (10.0 * h / tau + each * 2.0 * heads / t + if gated { 3.0 } else { 2.0 } * width + mixed);
         if !self.run.settings.fused_elementwise {
             bytes += 72.0 * tokens * h / tau;
         }

@@ -192,6 +192,7 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
         }
     };
     each += projected * (1.0 + f64::from(u8::from(kind.cross)));
+    each += kind.mixer.map_or(0.0, |mixer| 2.0 * mixer.kept() / t);
     let gate = if unfused { 8.0 } else { 6.0 };
     let block = |gated: bool| if gated { gate } else { 4.0 };
     each += match kind.feed_forward {

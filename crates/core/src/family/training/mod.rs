@@ -38,8 +38,8 @@ pub use wiring::links;
 
 pub use crate::workload::training::{
     Accelerator, Adapter, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind,
-    Layout, Model, Modules, Projection, Recompute, Span, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
-    ZeroBubble, from_hugging_face, hardware, published, run,
+    Layout, Mixer, Model, Modules, Projection, Recompute, Span, Stack, TrainingPrecision, TrainingRun,
+    TrainingSettings, ZeroBubble, from_hugging_face, hardware, published, read_like, run,
 };
 pub use calibrate::Calibration;
 pub use estimate::{Estimate, Fits, StageEstimate};

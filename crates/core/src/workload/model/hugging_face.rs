@@ -3,6 +3,8 @@
 //! `model_type` gives the architecture. Fields with a default in the library get the same default; sizes are required.
 //! Biases follow the library's classes, because the file mostly does not state them.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::config::{Biases, Head, Mlp, ModelConfig, Norm};
@@ -40,10 +42,41 @@ pub fn from_hugging_face(text: &str, source: &str) -> Result<ModelConfig, LoadEr
     Ok(model)
 }
 
+/// The text with `null` in place of `Infinity` and `NaN`, which Python's writer puts where a limit is open.
+fn finite(text: &str) -> Cow<'_, str> {
+    if !["Infinity", "NaN"].iter().any(|word| text.contains(word)) {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut rest, mut quoted) = (String::with_capacity(text.len()), text, false);
+    while let Some(next) = rest.chars().next() {
+        let word = ["-Infinity", "Infinity", "NaN"].into_iter().find(|word| !quoted && rest.starts_with(word));
+        let taken = match word {
+            Some(word) => {
+                out.push_str("null");
+                word.len()
+            }
+            // An escaped character is no end of a text.
+            None if quoted && next == '\\' => {
+                let length = 1 + rest.chars().nth(1).map_or(0, char::len_utf8);
+                out.push_str(&rest[..length]);
+                length
+            }
+            None => {
+                quoted ^= next == '"';
+                out.push(next);
+                next.len_utf8()
+            }
+        };
+        rest = &rest[taken..];
+    }
+    Cow::Owned(out)
+}
+
 /// Reads the fields of a `config.json`. Workloads and plans, which are JSON objects too, are errors that name them as
 /// such.
 pub(crate) fn fields(text: &str, source: &str) -> Result<Map<String, Value>, LoadError> {
     detect::object(text, source, &CONFIGURATION)?;
+    let text = &*finite(text);
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let map: Map<String, Value> =
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| syntax::refuse(source, text, &error))?;

@@ -116,6 +116,7 @@ impl Adapter {
             if self.adapts(projection) { rank * (inputs + outputs) } else { 0.0 }
         };
         let attention = match kind.attention {
+            Attention::Grouped { heads: 0, .. } => 0.0,
             Attention::Grouped { heads, key_value_heads, head_size } => {
                 let [wide, narrow] = [heads, key_value_heads].map(|count| (count * head_size) as f64 / t);
                 pair(0, h, wide) + pair(1, h, narrow) + pair(2, h, narrow) + pair(3, wide, h)

@@ -72,14 +72,15 @@ fn kind_problem(kind: &LayerKind, place: &str) -> Option<FieldProblem> {
         list.iter().find_map(|&(name, size, least)| sized(&format!("{place}.{name}"), size, least))
     };
     let attention = match kind.attention {
-        Attention::Grouped { heads, key_value_heads, head_size } => {
-            sizes(&[("heads", heads, 1), ("key_value_heads", key_value_heads, 1), ("head_size", head_size, 1)]).or_else(
-                || {
-                    let told = format!("is {key_value_heads}, which does not divide the {heads} heads");
-                    (heads % key_value_heads.max(1) != 0).then(|| wrong(&format!("{place}.key_value_heads"), told))
-                },
-            )
-        }
+        Attention::Grouped { heads, key_value_heads, head_size } => sizes(&[
+            ("heads", heads, 0),
+            ("key_value_heads", key_value_heads, heads.min(1)),
+            ("head_size", head_size, 1),
+        ])
+        .or_else(|| {
+            let told = format!("is {key_value_heads}, which does not divide the {heads} heads");
+            (heads % key_value_heads.max(1) != 0).then(|| wrong(&format!("{place}.key_value_heads"), told))
+        }),
         Attention::Latent { heads, query_rank, key_value_rank, rope, nope, value, head_size } => sizes(&[
             ("heads", heads, 1),
             ("query_rank", query_rank.unwrap_or(0), 0),
@@ -109,5 +110,20 @@ fn kind_problem(kind: &LayerKind, place: &str) -> Option<FieldProblem> {
             _ => None,
         })
     };
-    attention.or_else(block).or_else(rest)
+    let mixer = || {
+        let mixer = kind.mixer?;
+        let [[a, b], [c, d]] = mixer.inner;
+        sizes(&[
+            ("mixer.entry", mixer.entry, 0),
+            ("mixer.exit", mixer.exit, 0),
+            ("mixer.channels", mixer.channels, 0),
+            ("mixer.heads", mixer.heads, 0),
+            ("mixer.groups", mixer.groups, 0),
+            ("mixer.width", mixer.width, 0),
+            ("mixer.state", mixer.state, 0),
+            ("mixer.chunk", mixer.chunk, 1),
+            ("mixer.inner", a.max(b).max(c).max(d), 0),
+        ])
+    };
+    attention.or_else(block).or_else(mixer).or_else(rest)
 }

@@ -9,6 +9,7 @@ mod bounds;
 mod config;
 pub mod constants;
 pub mod hardware;
+pub mod mixer;
 pub(crate) mod model;
 mod profile;
 pub mod published;
@@ -17,9 +18,10 @@ pub mod run;
 pub mod settings;
 
 pub use adapter::Adapter;
-pub use config::from_hugging_face;
+pub use config::{from_hugging_face, read_like};
 pub use constants::Constants;
 pub use hardware::Accelerator;
+pub use mixer::Mixer;
 pub use model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span};
 pub use profile::TrainingProfile;
 pub use run::{

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::mixer::Mixer;
 use crate::workload::{
     model::{Head, Mlp, ModelConfig, Norm},
     model_shape::NormKind,
@@ -91,8 +92,11 @@ pub enum FeedForward {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayerKind {
-    /// Attention.
+    /// Attention; without heads if the layer has none.
     pub attention: Attention,
+    /// State space, linear attention or convolution, beside the attention or in place of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixer: Option<Mixer>,
     /// Range of the attention.
     pub span: Span,
     /// True if a token attends only to earlier tokens.
@@ -201,10 +205,10 @@ impl Attention {
     #[must_use]
     pub fn replicated(&self, t: u32) -> Self {
         match *self {
-            Attention::Grouped { heads, key_value_heads, head_size } => {
+            Attention::Grouped { heads, key_value_heads, head_size } if heads > 0 => {
                 Attention::Grouped { heads, key_value_heads: key_value_heads.max(t.into()), head_size }
             }
-            latent @ Attention::Latent { .. } => latent,
+            other => other,
         }
     }
 
@@ -228,6 +232,7 @@ impl Attention {
         let columns = |outputs, inputs| WeightMatrix { outputs, inputs, split: MatrixSplit::Outputs };
         let rows = |outputs, inputs| WeightMatrix { outputs, inputs, split: MatrixSplit::Inputs };
         match *self {
+            Attention::Grouped { heads: 0, .. } => vec![],
             Attention::Grouped { heads, key_value_heads, head_size } => {
                 vec![columns((heads + 2 * key_value_heads) * head_size, hidden), rows(hidden, heads * head_size)]
             }
@@ -291,6 +296,9 @@ fn block_matrices(gated: bool) -> u64 {
 }
 
 impl LayerKind {
+    /// Attention without heads, of a layer that has none.
+    pub const NO_ATTENTION: Attention = Attention::Grouped { heads: 0, key_value_heads: 0, head_size: 1 };
+
     /// Experts, if there are any.
     pub fn experts(&self) -> Option<&Experts> {
         match &self.feed_forward {
@@ -316,7 +324,7 @@ impl LayerKind {
             FeedForward::Experts(e) => block_matrices(e.gated) * e.shared_width * hidden + e.count * hidden,
         };
         let attention = self.attention.parameters(hidden) * (1 + u64::from(self.cross));
-        attention + block + self.vectors
+        attention + self.mixer.map_or(0, |mixer| mixer.parameters(hidden)) + block + self.vectors
     }
 
     /// Elements of the matrices that process one token.
@@ -397,6 +405,7 @@ impl Model {
         let cross = if kind.cross { sequence } else { 0.0 };
         let seen = kind.mean_span(sequence) + cross;
         let core = 2.0 * seen * (kind.attention.heads() * (query + value)) as f64;
+        let core = core + kind.mixer.map_or(0.0, |mixer| mixer.core_flops());
         sequence * (2.0 * kind.active_matrices(self.hidden) as f64 + core)
     }
 
@@ -437,6 +446,7 @@ impl From<&ModelConfig> for Model {
                 key_value_heads: config.key_value_heads,
                 head_size: config.head_size,
             },
+            mixer: None,
             span: Span::Full,
             causal: !config.padding_mask,
             cross: false,

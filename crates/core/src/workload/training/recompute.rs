@@ -92,7 +92,7 @@ pub enum Recompute {
 }
 
 impl Recompute {
-    /// Forms of the text that [`Recompute::find`] reads.
+    /// Forms of the text that [`Recompute::parse`] reads.
     pub const FORMS: &'static str = "none, selective, selective:MODULES, full, full:LAYERS or every:N";
 
     /// Selective recomputation of the stack's usual modules.

@@ -79,6 +79,9 @@ impl Domain {
         if !model.is_decoder() {
             all.push("a model other than a decoder".to_string());
         }
+        if model.kinds.iter().any(|kind| kind.mixer.is_some()) {
+            all.push("layers with a state, linear attention or convolutions".into());
+        }
         if model.has_experts() != self.experts {
             all.push(if self.experts { "a dense model" } else { "a mixture of experts" }.into());
         }

@@ -181,6 +181,7 @@ impl TableRow {
         let width = if ffn.is_empty() { 4 * hidden } else { self.count(ffn)? };
         let kind = LayerKind {
             attention: Attention::Grouped { heads, key_value_heads, head_size: hidden / heads },
+            mixer: None,
             span: Span::Full,
             causal: true,
             cross: false,

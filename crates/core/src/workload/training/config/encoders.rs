@@ -19,6 +19,7 @@ const BERT: DecoderShape = DecoderShape {
 fn layer(attention: Attention, hidden: u64, width: u64, shape: &DecoderShape) -> LayerKind {
     LayerKind {
         attention,
+        mixer: None,
         span: Span::Full,
         causal: false,
         cross: false,

@@ -49,6 +49,7 @@ pub(super) fn mixture(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
     let vectors = shape.attention_vectors(hidden, &attention);
     let layer = LayerKind {
         attention,
+        mixer: None,
         span: Span::Full,
         causal: true,
         cross: false,
@@ -106,6 +107,7 @@ pub(super) fn llama4(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model
     };
     let routed = LayerKind {
         attention,
+        mixer: None,
         span: Span::Full,
         causal: true,
         cross: false,
@@ -149,6 +151,7 @@ pub(super) fn gpt_oss(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
     let biases = count * (2 * width + hidden) + count;
     let layer = LayerKind {
         attention,
+        mixer: None,
         span: Span::Full,
         causal: true,
         cross: false,

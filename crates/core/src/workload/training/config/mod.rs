@@ -8,9 +8,11 @@
 mod decoders;
 mod encoders;
 mod experts;
+mod hybrids;
 mod latent;
 mod olders;
 mod parts;
+mod recent;
 
 use serde_json::{Map, Value};
 
@@ -28,7 +30,19 @@ use crate::{
 /// # Errors
 /// [`LoadError`] that names file, field and repair. An unknown architecture is an error that lists the known ones.
 pub fn from_hugging_face(text: &str, source: &str) -> Result<Model, LoadError> {
-    let outer = hugging_face::fields(text, source)?;
+    read_like(text, source, None)
+}
+
+/// Reads a `config.json` of an unknown architecture by the rules of a known one, if `like` or the file's field `like`
+/// names it.
+///
+/// # Errors
+/// [`LoadError`] as [`from_hugging_face`].
+pub fn read_like(text: &str, source: &str, like: Option<&str>) -> Result<Model, LoadError> {
+    let mut outer = hugging_face::fields(text, source)?;
+    if let Some(like) = like {
+        outer.insert("like".into(), like.into());
+    }
     if outer.contains_key("peft_type") {
         let repair = "give the config.json of the model that it adapts";
         return Err(LoadError::at(
@@ -38,23 +52,101 @@ pub fn from_hugging_face(text: &str, source: &str) -> Result<Model, LoadError> {
             repair,
         ));
     }
-    let map = inner(&outer);
+    let mut map = inner(&outer);
+    let told = map.get("model_type").and_then(Value::as_str);
+    if let Some((_, own)) = INNER.iter().find(|(inner, _)| told == Some(*inner)) {
+        map.insert("model_type".into(), (*own).into());
+    }
     let config = HuggingFaceConfig { map: &map, source };
     let Some(kind) = config.text("model_type")? else {
         return Err(config.error("model_type", "is missing", &format!("add one of {}", architectures().join(", "))));
     };
     bounded(&config)?;
-    let mut model = match READERS.iter().find(|(names, _)| names.contains(&kind)) {
-        Some((_, read)) => read(&config, kind)?,
-        None => {
-            let repair = format!("known architectures are {}", architectures().join(", "));
-            return Err(config.error("model_type", format!("is `{}`, which is not known", printable(kind)), &repair));
-        }
+    let like = config.text("like")?;
+    let known = reader(kind).map(|read| (kind, read));
+    let read_as = like.and_then(|like| reader(like).map(|read| (like, read)));
+    let Some((own, read)) = known.or(read_as) else {
+        let repair = format!(
+            "add \"like\": \"llama\" to read it by the rules of a known one (estimate --like llama); known are {}",
+            architectures().join(", ")
+        );
+        let (field, name) = like.map_or(("model_type", kind), |like| ("like", like));
+        return Err(config.error(field, format!("is `{}`, which is not known", printable(name)), &repair));
     };
+    let mut alike = map.clone();
+    alike.insert("model_type".into(), own.into());
+    let config = HuggingFaceConfig { map: &alike, source };
+    let mut model = read(&config, own)?;
     consistent(&config, &model)?;
+    if known.is_none() {
+        if model.name == own {
+            model.name = printable(kind);
+        }
+        model.remarks.push(format!("{} is read like {own}, as asked", printable(kind)));
+        let unused = unused(&alike, source, own, &model);
+        if !unused.is_empty() {
+            model.remarks.push(format!("fields that it does not use: {}", unused.join(", ")));
+        }
+    }
     remark(&outer, &map, &mut model);
     Ok(model)
 }
+
+/// Reader of an architecture.
+fn reader(kind: &str) -> Option<ArchitectureReader> {
+    READERS.iter().find(|(names, _)| names.contains(&kind)).map(|(_, read)| *read)
+}
+
+/// Text models inside other models, each with the architecture that it equals.
+const INNER: [(&str, &str); 8] = [
+    ("qwen2_vl_text", "qwen2"),
+    ("qwen2_5_vl_text", "qwen2"),
+    ("qwen2_vl", "qwen2"),
+    ("qwen2_5_vl", "qwen2"),
+    ("qwen3_vl_text", "qwen3"),
+    ("qwen3_vl_moe_text", "qwen3_moe"),
+    ("glm4v_text", "glm4"),
+    ("glm4v_moe_text", "glm4_moe"),
+];
+
+/// Numbers and flags of a file that change nothing in the model: neither without them nor with another value.
+fn unused(map: &Map<String, Value>, source: &str, kind: &str, model: &Model) -> Vec<String> {
+    let Some(read) = reader(kind) else { return vec![] };
+    let same = |changed: &Map<String, Value>| {
+        let config = HuggingFaceConfig { map: changed, source };
+        read(&config, kind)
+            .is_ok_and(|other| (&other.kinds, &other.layers, other.ends) == (&model.kinds, &model.layers, model.ends))
+    };
+    let other = |value: &Value| match value {
+        Value::Bool(flag) => Some(Value::Bool(!flag)),
+        Value::Number(number) => number.as_u64().filter(|count| *count > 0).map(|count| Value::from(2 * count)),
+        _ => None,
+    };
+    let mut names = vec![];
+    for (name, value) in map {
+        let Some(other) = other(value) else { continue };
+        let mut changed = map.clone();
+        changed.remove(name);
+        let without = same(&changed);
+        changed.insert(name.clone(), other);
+        if without && same(&changed) && !IRRELEVANT.contains(&name.as_str()) && !name.ends_with("_token_id") {
+            names.push(printable(name));
+        }
+    }
+    names
+}
+
+/// Fields that have nothing to do with sizes.
+const IRRELEVANT: [&str; 8] = [
+    "use_cache",
+    "max_position_embeddings",
+    "rope_theta",
+    "return_dict",
+    "output_attentions",
+    "output_hidden_states",
+    "torchscript",
+    "tie_encoder_decoder",
+];
 
 type ArchitectureReader = fn(&HuggingFaceConfig<'_>, &str) -> Result<Model, LoadError>;
 
@@ -69,7 +161,23 @@ const READERS: &[(&[&str], ArchitectureReader)] = &[
     (&["mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "granitemoe", "phimoe"], experts::mixture),
     (&["llama4", "llama4_text"], experts::llama4),
     (&["gpt_oss"], experts::gpt_oss),
-    (&["deepseek_v2", "deepseek_v3", "kimi_k2"], latent::deepseek),
+    (&["deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2"], latent::deepseek),
+    (&["longcat_flash"], latent::longcat),
+    (
+        &["seed_oss", "hunyuan_v1_dense", "ernie4_5", "arcee", "exaone4", "glm", "glm4", "apertus", "ministral"],
+        recent::dense,
+    ),
+    (
+        &["glm4_moe", "minimax_m2", "ernie4_5_moe", "hunyuan_v1_moe", "dots1", "bailing_moe", "bailing_moe_v2"],
+        recent::mixture,
+    ),
+    (&["qwen3_next"], recent::qwen3_next),
+    (&["mamba", "mamba2"], hybrids::mamba),
+    (&["granitemoehybrid", "bamba"], hybrids::granite),
+    (&["nemotron_h"], hybrids::nemotron_h),
+    (&["falcon_h1"], hybrids::falcon_h1),
+    (&["jamba"], hybrids::jamba),
+    (&["lfm2"], hybrids::lfm2),
     (&["opt"], olders::opt),
     (&["bloom"], olders::bloom),
     (&["falcon", "RefinedWeb", "RefinedWebModel"], olders::falcon),

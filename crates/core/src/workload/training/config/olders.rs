@@ -20,6 +20,7 @@ const GPT: DecoderShape = DecoderShape {
 fn dense(attention: Attention, hidden: u64, width: u64, shape: &DecoderShape) -> LayerKind {
     LayerKind {
         attention,
+        mixer: None,
         span: Span::Full,
         causal: true,
         cross: false,

@@ -127,6 +127,7 @@ pub(super) fn decoder(
     let width = config.required("intermediate_size")?;
     let layer = LayerKind {
         attention,
+        mixer: None,
         span: Span::Full,
         causal: true,
         cross: false,
@@ -200,6 +201,48 @@ pub(super) fn sliding(
         windows(model, window, |layer| !(layer as u64 + 1).is_multiple_of(pattern));
     }
     Ok(())
+}
+
+/// Count that may be 0; 0 if the field is absent.
+pub(super) fn count(config: &HuggingFaceConfig<'_>, field: &str) -> u64 {
+    config.map.get(field).and_then(Value::as_u64).unwrap_or(0).min(1 << 20)
+}
+
+/// Size that a file may give for every layer: the first of a list, or the number itself.
+pub(super) fn first(config: &HuggingFaceConfig<'_>, field: &str) -> Result<Option<u64>, LoadError> {
+    match config.map.get(field) {
+        Some(Value::Array(list)) => {
+            Ok(list.first().and_then(Value::as_u64).filter(|size| (1..=1 << 20).contains(size)))
+        }
+        _ => config.size(field),
+    }
+}
+
+/// For every layer: true if `layer_types` has one of the names `yes`, false for one of `no`. Without the field, `usual`
+/// decides.
+pub(super) fn layer_types(
+    config: &HuggingFaceConfig<'_>,
+    model: &Model,
+    yes: &[&str],
+    no: &[&str],
+    usual: impl Fn(usize) -> bool,
+) -> Result<Vec<bool>, LoadError> {
+    let layers = model.layers.len();
+    let types = config.map.get("layer_types").or_else(|| config.map.get("layers_block_type"));
+    let Some(Value::Array(types)) = types else { return Ok((0..layers).map(usual).collect()) };
+    if types.len() != layers {
+        let problem = format!("names {} layers, but there are {layers}", types.len());
+        return Err(config.error("layer_types", problem, "name every layer once"));
+    }
+    let one = |own: &Value| match own.as_str() {
+        Some(name) if yes.contains(&name) => Ok(true),
+        Some(name) if no.contains(&name) => Ok(false),
+        _ => {
+            let known = format!("known are {}", yes.iter().chain(no).copied().collect::<Vec<_>>().join(", "));
+            Err(config.error("layer_types", format!("has {}, which is not known", shown(own)), &known))
+        }
+    };
+    types.iter().map(one).collect()
 }
 
 /// Fraction from 0 to 1, such as dropout.

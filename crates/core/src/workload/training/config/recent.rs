@@ -1,0 +1,212 @@
+//! Decoders of 2025: dense ones that differ from Llama in norms and biases, and mixtures with shared experts.
+
+use super::{
+    super::{
+        mixer::Mixer,
+        model::{Experts, FeedForward, LayerKind, Model, Span},
+    },
+    decoders::dense_of,
+    experts::with_dense,
+    latent,
+    parts::{self, DecoderShape, HeadNorm, LLAMA, count},
+};
+use crate::{source::error::LoadError, workload::model::hugging_face::HuggingFaceConfig};
+
+/// Dense decoders: Seed-OSS, Hunyuan, Ernie 4.5, Arcee, EXAONE 4, GLM 4, Apertus, Ministral.
+pub(super) fn dense(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
+    let bias = config.flag("attention_bias", false)?;
+    let block_bias = config.flag("mlp_bias", false)?;
+    let own = DecoderShape { query_key_value_bias: bias, output_bias: bias, block_bias, ..LLAMA };
+    let (shape, head_size) = match kind {
+        "seed_oss" => {
+            let query = config.flag("attention_bias", true)?;
+            let output_bias = config.flag("attention_out_bias", false)?;
+            (DecoderShape { query_key_value_bias: query, output_bias, ..own }, None)
+        }
+        "hunyuan_v1_dense" => (DecoderShape { head_norm: HeadNorm::Shared, ..own }, None),
+        "ernie4_5" => {
+            let bias = config.flag("use_bias", false)?;
+            let biases = DecoderShape { query_key_value_bias: bias, output_bias: bias, block_bias: bias, ..LLAMA };
+            (DecoderShape { tied: true, ..biases }, Some(128))
+        }
+        "arcee" => (DecoderShape { gated: false, ..own }, None),
+        "exaone4" => (DecoderShape { head_norm: HeadNorm::Shared, ..LLAMA }, None),
+        "glm" | "glm4" => {
+            let norms = if kind == "glm" { 2 } else { 4 };
+            (DecoderShape { norms, query_key_value_bias: bias, ..LLAMA }, Some(128))
+        }
+        "apertus" => (DecoderShape { gated: false, head_norm: HeadNorm::Shared, ..own }, None),
+        _ => (own, None),
+    };
+    let mut model = parts::decoder(config, kind, &shape, head_size)?;
+    match kind {
+        // The activation function has two learned numbers.
+        "apertus" => model.kinds[0].vectors += 2,
+        "exaone4" => parts::sliding(config, &mut model, Some(4))?,
+        "ministral" => parts::sliding(config, &mut model, Some(u64::MAX))?,
+        _ => {}
+    }
+    Ok(model)
+}
+
+/// Mixtures with shared experts after a few dense layers: GLM 4.5 and 4.6, MiniMax-M2, Ernie 4.5, Hunyuan, dots1, Ling.
+pub(super) fn mixture(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
+    let hidden = config.required("hidden_size")?;
+    let attention = parts::grouped(config, hidden, None)?;
+    let bias = config.flag("attention_bias", false)?;
+    let (shape, names) = match kind {
+        "glm4_moe" => {
+            let norm = if config.flag("use_qk_norm", false)? { HeadNorm::Shared } else { HeadNorm::None };
+            (DecoderShape { query_key_value_bias: bias, head_norm: norm, ..LLAMA }, DEEPSEEK_NAMES)
+        }
+        "dots1" => {
+            let biases = DecoderShape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
+            (DecoderShape { head_norm: HeadNorm::Shared, ..biases }, DEEPSEEK_NAMES)
+        }
+        "minimax_m2" => {
+            let norm = if config.flag("use_qk_norm", true)? { HeadNorm::Whole } else { HeadNorm::None };
+            let names =
+                ExpertNames { count: "num_local_experts", width: "intermediate_size", shared: "", ..DEEPSEEK_NAMES };
+            (DecoderShape { head_norm: norm, ..LLAMA }, names)
+        }
+        "ernie4_5_moe" => {
+            let bias = config.flag("use_bias", false)?;
+            let shape = DecoderShape { query_key_value_bias: bias, output_bias: bias, tied: true, ..LLAMA };
+            let names = ExpertNames {
+                count: "moe_num_experts",
+                chosen: "moe_k",
+                shared: "moe_num_shared_experts",
+                dense: "moe_layer_start_index",
+                ..DEEPSEEK_NAMES
+            };
+            (shape, names)
+        }
+        "hunyuan_v1_moe" => {
+            let biases = DecoderShape { query_key_value_bias: bias, output_bias: bias, ..LLAMA };
+            let names = ExpertNames {
+                count: "num_experts",
+                chosen: "moe_topk",
+                width: "intermediate_size",
+                shared: "num_shared_expert",
+                ..DEEPSEEK_NAMES
+            };
+            (DecoderShape { head_norm: HeadNorm::Shared, ..biases }, names)
+        }
+        _ => {
+            let norm = if config.flag("use_qk_norm", false)? { HeadNorm::Shared } else { HeadNorm::None };
+            let bias = config.flag("use_qkv_bias", false)?;
+            let names = ExpertNames { count: "num_experts", shared: "num_shared_experts", ..DEEPSEEK_NAMES };
+            (DecoderShape { query_key_value_bias: bias, head_norm: norm, ..LLAMA }, names)
+        }
+    };
+    let width = match parts::first(config, names.width)? {
+        Some(width) => width,
+        None => config.required(names.width)?,
+    };
+    let shared = match kind {
+        "hunyuan_v1_moe" => parts::first(config, names.shared)?.unwrap_or(1),
+        _ => count(config, names.shared),
+    };
+    let chosen = match parts::first(config, names.chosen)? {
+        Some(chosen) => chosen,
+        None => config.required(names.chosen)?,
+    };
+    let experts = Experts {
+        count: config.required(names.count)?,
+        chosen,
+        width,
+        shared_width: shared.min(1 << 10) * width,
+        gated: true,
+        node_limit: latent::node_limit(config)?,
+    };
+    let vectors = shape.attention_vectors(hidden, &attention);
+    // The bias that balances the load is a parameter of Ernie; elsewhere it is none.
+    let balance = if kind == "ernie4_5_moe" { experts.count } else { 0 };
+    let routed = LayerKind {
+        attention,
+        mixer: None,
+        span: Span::Full,
+        causal: true,
+        cross: false,
+        feed_forward: FeedForward::Experts(experts),
+        vectors: vectors + balance,
+    };
+    let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &shape)?, &shape)?;
+    let first = if names.dense.is_empty() { 0 } else { count(config, names.dense) as usize };
+    if first > 0 {
+        let width = config.required("intermediate_size")?;
+        with_dense(&mut model, &dense_of(&routed, width, vectors), |layer| layer < first);
+    }
+    latent::predictions(config, &mut model)?;
+    Ok(model)
+}
+
+/// Names of the fields of a mixture.
+#[derive(Clone, Copy)]
+struct ExpertNames {
+    count: &'static str,
+    chosen: &'static str,
+    width: &'static str,
+    shared: &'static str,
+    /// Number of dense layers before the first with experts.
+    dense: &'static str,
+}
+
+const DEEPSEEK_NAMES: ExpertNames = ExpertNames {
+    count: "n_routed_experts",
+    chosen: "num_experts_per_tok",
+    width: "moe_intermediate_size",
+    shared: "n_shared_experts",
+    dense: "first_k_dense_replace",
+};
+
+/// Qwen 3 Next: three layers of gated DeltaNet, then one of attention with an output gate; experts in all.
+pub(super) fn qwen3_next(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
+    let hidden = config.required("hidden_size")?;
+    let attention = parts::grouped(config, hidden, Some(256))?;
+    let width = config.required("moe_intermediate_size")?;
+    let experts = Experts {
+        count: config.required("num_experts")?,
+        chosen: config.required("num_experts_per_tok")?,
+        width,
+        shared_width: config.required("shared_expert_intermediate_size")?,
+        gated: true,
+        node_limit: None,
+    };
+    let shape = DecoderShape { head_norm: HeadNorm::Shared, ..LLAMA };
+    let full = LayerKind {
+        attention,
+        // Queries bring a gate for the output.
+        mixer: Some(Mixer::gate(attention.heads() * attention.head_size())),
+        span: Span::Full,
+        causal: true,
+        cross: false,
+        feed_forward: FeedForward::Experts(experts),
+        vectors: shape.attention_vectors(hidden, &attention) + hidden,
+    };
+    let (keys, values) = (config.required("linear_num_key_heads")?, config.required("linear_num_value_heads")?);
+    let (key, value) = (config.required("linear_key_head_dim")?, config.required("linear_value_head_dim")?);
+    let channels = 2 * keys * key + values * value;
+    let delta = Mixer {
+        entry: channels + values * value + 2 * values,
+        exit: values * value,
+        channels,
+        heads: values,
+        groups: keys,
+        width: value,
+        state: key,
+        chunk: 64,
+        ..Mixer::gate(0)
+    };
+    let kernel = config.size("linear_conv_kernel_dim")?.unwrap_or(4);
+    // Convolution, decay and step of every head, norm of the output, two norms of the layer, gate of the shared expert.
+    let vectors = kernel * channels + 2 * values + value + 2 * hidden + hidden;
+    let linear = LayerKind { attention: LayerKind::NO_ATTENTION, mixer: Some(delta), vectors, ..full };
+    let mut model = parts::of_layers(config, kind, hidden, full, parts::ends(config, hidden, &shape)?, &shape)?;
+    model.kinds = vec![full, linear];
+    let is_full =
+        parts::layer_types(config, &model, &["full_attention"], &["linear_attention"], |layer| (layer + 1) % 4 == 0)?;
+    model.layers = is_full.into_iter().map(|full| u16::from(!full)).collect();
+    parts::drop_unused(&mut model);
+    Ok(model)
+}
