@@ -9,7 +9,8 @@ use plantui::{
     cluster::{GivenLimits, LimitKind},
     family,
     planner::{self, Options, Planner, Problem, Search},
-    run, workload,
+    run,
+    workload::{self, TrainingProfile, WorkloadFormat, training},
 };
 
 #[global_allocator]
@@ -82,5 +83,21 @@ fn any_schedule<const CELL: usize>(bencher: divan::Bencher<'_, '_>) {
 
 fn planned(bencher: divan::Bencher<'_, '_>, cell: usize, schedule: &str) {
     let Some(problem) = problem(&CELLS[cell], schedule) else { return };
+    bencher.bench_local(|| run::plan(planner(), &problem, &Search::default()).unwrap());
+}
+
+/// Models to be trained: name, devices, sequences in an iteration.
+const MODELS: [(&str, u32, u32); 2] = [("llama-3.1-405b", 1024, 128), ("deepseek-v3", 2048, 15_360)];
+
+#[divan::bench(consts = [0, 1], sample_count = 3)]
+fn model_to_be_trained<const MODEL: usize>(bencher: divan::Bencher<'_, '_>) {
+    let (name, devices, batch) = MODELS[MODEL];
+    let model = training::published::find(name).expect("a published name");
+    let mut profile = TrainingProfile::new(model, training::hardware::find("h100").expect("a preset"));
+    profile.sequence = 4096;
+    let workload = Arc::new(profile.into_workload(name, name, WorkloadFormat::Training, None));
+    let asked = GivenLimits::default().with(LimitKind::Devices, devices).with(LimitKind::Batch, batch);
+    let limits = family::resolve(&workload, &asked).expect("limits");
+    let problem = Problem { workload, limits, options: Options::defaults(planner().options()) };
     bencher.bench_local(|| run::plan(planner(), &problem, &Search::default()).unwrap());
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{
-    CommandEnd, Failure, estimate, input,
+    CommandEnd, Failure, estimate, hardware_file, input,
     output::Destination,
     report::{line, table},
 };
@@ -112,8 +112,9 @@ impl CalibrateArgs {
     }
 
     fn defaults(&self) -> Result<Request, Failure> {
+        let hardware = self.hardware.as_deref().map(hardware_file::id_of).transpose()?;
         let flags = [
-            ("hardware", &self.hardware),
+            ("hardware", &hardware),
             ("devices", &self.devices),
             ("global-batch", &self.global_batch),
             ("sequence-length", &self.sequence_length),

@@ -1,6 +1,7 @@
 //! Days and cost of training on a number of tokens, from a price that the user gives.
 
 use clap::Args;
+use serde::Serialize;
 
 use crate::units;
 
@@ -29,11 +30,12 @@ fn tokens(text: &str) -> Result<f64, String> {
 }
 
 /// Figures for a rate of tokens on some devices.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Cost {
     /// Days of training, if the number of tokens is given.
     pub days: Option<f64>,
     /// Cost of a billion tokens, if the price is given.
+    #[serde(rename = "per_billion_tokens")]
     pub per_billion: Option<f64>,
     /// Cost of the training, if both are given.
     pub total: Option<f64>,

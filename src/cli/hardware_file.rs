@@ -21,19 +21,16 @@ pub(super) fn id_of(value: &str) -> Result<String, Failure> {
         return from_file(Path::new(value));
     }
     if hardware::find(value).is_none() {
-        // A mistake in the configuration is told by the screen; here the name is simply not known.
         let place = config::place(|name| std::env::var_os(name).map(PathBuf::from));
-        if let Some(file) = place.and_then(|place| Config::load(&place).ok()) {
-            file.add_hardware();
-        }
+        place.map(|place| Config::load(&place)).transpose()?.unwrap_or_default().add_hardware();
     }
     Ok(value.into())
 }
 
 fn from_file(path: &Path) -> Result<String, Failure> {
     let shown = input::shown(path);
-    let hint = "a hardware file has peak_16, memory_gib, memory_bandwidth, inner_link and outer_link, and may have the \
-        other figures of `plantui hardware --json`";
+    let hint = "a hardware file needs peak_16, memory_gib, memory_bandwidth, inner_link and outer_link; it may have generation, \
+        watts, domain, peak_8, peak_4, peak_32, host_link, host_bandwidth and others";
     let bytes = file::read_at_most(path, MAX_BYTES)
         .map_err(|error| Failure::refused(format!("--hardware {shown}: {}", error.problem), error.repair))?;
     let text = String::from_utf8_lossy(&bytes);

@@ -178,6 +178,11 @@ fn what_engines_refuse_is_refused_with_the_rule() {
         (&["--precision", "int3"], "--precision: precision is `int3`"),
         (&["--stack", "mine"], "--stack: there is no stack `mine`"),
         (&["--set", "colour=red"], "--set: there is no setting `colour`"),
+        (&["--set", "parameter_offload=true"], "parameter_offload needs fsdp"),
+        (&["--devices", "8", "--set", "zero=3", "--set", "hsdp=3"], "hsdp=3 does not divide dp·cp = 8·1 = 8"),
+        (&["--devices", "8", "--set", "zero=0", "--set", "hsdp=4"], "hsdp divides nothing under zero=0"),
+        (&["--adapter", "dora"], "--adapter: adapter is `dora`, must be none, lora or qlora"),
+        (&["--recompute", "selective:magic"], "--recompute: recompute is `selective:magic`; modules are core_attn"),
         (&["--set", "attention"], "--set `attention` is no NAME=VALUE"),
         (&["--set", "attention=fast"], "--set: attention is `fast`, must be flash, flash1, flash2 or unfused"),
         (&["--set", "tp=2"], "--set: tp is no setting"),
@@ -297,4 +302,51 @@ fn a_topology_gives_links_machines_and_devices() {
     let reduced = |document: &serde_json::Value| document["parts_s"]["data_parallel"].as_f64().unwrap();
     assert!(reduced(&slow) > 2.0 * reduced(&fast), "{} {}", reduced(&slow), reduced(&fast));
     assert!(slow["assumptions"].to_string().contains("devices to a machine"), "{}", slow["assumptions"]);
+}
+
+#[test]
+fn own_hardware_is_read_from_a_file_and_stays_known_to_its_plan() {
+    let folder = Folder::new();
+    let figures = "generation = \"ampere\"\npeak_16 = 71e12\nmemory_gib = 24\nmemory_bandwidth = 936e9\n\
+        inner_link = 12e9\nouter_link = 3e9\nwatts = 350\n";
+    let board = folder.file("my-board.toml", figures);
+    let flags = ["--devices", "8", "--global-batch", "64", "--json"];
+    let estimate = json(&[&["estimate", "llama-3.2-1b", "--hardware", &board], &flags[..]].concat(), 0);
+    assert_eq!((&estimate["hardware"], estimate["trust"].is_string()), (&"my-board".into(), true));
+    let plan = folder.path("plan.json").display().to_string();
+    let made = ["plan", "llama-3.2-1b", "--hardware", &board, "--devices", "8", "--json", "--output", &plan];
+    stdout(&made, 0);
+    // The plan has the figures, so that the file is not needed again.
+    assert!(stdout(&["check", "llama-3.2-1b", &plan], 0).starts_with("valid: "));
+    let bad = |text: &str| refusal(&["estimate", "llama-3.2-1b", "--hardware", &folder.file("bad.toml", text)]);
+    assert!(bad("peak_16 = 1e14").contains("memory_gib is missing"));
+    assert!(bad("peak_16 = 1e14\ncolour = 1").contains("bad.toml:2: unknown field `colour`"));
+    assert!(bad(&figures.replace("350", "0")).contains("watts is 0"));
+}
+
+#[test]
+fn bands_hold_only_for_what_was_measured() {
+    let titan = ["estimate", "llama-3-8b", "--stack", "torchtitan", "--devices", "8", "--global-batch", "64", "--json"];
+    let told = |more: &[&str]| json(&[&titan[..], more].concat(), 0);
+    assert!(number(&told(&[]), "/trust/band") > 0.0);
+    for (more, differs) in [
+        (&["--set", "hsdp=4"][..], "hsdp=4"),
+        (&["--set", "optimizer_offload=true"], "optimizer_offload=true"),
+        (&["--set", "moment_bytes=2"], "moment_bytes=2"),
+        (&["--recompute", "selective:mlp"], "recompute selective:mlp"),
+        (&["--adapter", "lora"], "adapters (lora:r=16)"),
+    ] {
+        let document = told(more);
+        assert!(document["differs"].to_string().contains(differs), "{more:?}: {}", document["differs"]);
+    }
+}
+
+#[test]
+fn days_and_cost_are_in_both_forms() {
+    let flags = ["estimate", "llama-3-8b", "--devices", "8", "--global-batch", "64", "--tokens", "1T", "--price", "2"];
+    assert!(stdout(&flags, 0).contains("1 T tokens: "));
+    let document = json(&[&flags[..], &["--json"]].concat(), 0);
+    let [rate, days] = ["/tokens_per_s", "/cost/days"].map(|field| number(&document, field));
+    assert!((days * 86_400.0 * rate / 1e12 - 1.0).abs() < 1e-9);
+    assert!((number(&document, "/cost/total") / (days * 24.0 * 8.0 * 2.0) - 1.0).abs() < 1e-9);
 }

@@ -66,6 +66,7 @@ impl EstimateReport<'_> {
             "stack": self.resolved.stack.id(),
             "settings": settings,
             "iteration_s": estimate.iteration_s,
+            "cost": self.cost.of(estimate.tokens_per_s, self.resolved.devices),
             "simulated_s": estimate.simulated_s,
             "tokens_per_s": estimate.tokens_per_s,
             "tokens_per_s_per_device": estimate.tokens_per_s_per_device,

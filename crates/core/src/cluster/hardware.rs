@@ -44,19 +44,15 @@ pub struct Hardware {
 
 /// Row of the table, or file of the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct HardwareSheet {
     /// Id on the command line.
-    #[serde(default)]
     pub id: String,
     /// Product name.
-    #[serde(default)]
     pub name: String,
     /// Generation whose fitted constants apply: `volta`, `ampere`, `hopper` or `blackwell`.
-    #[serde(default = "nearest")]
     pub generation: String,
     /// Source of the peaks, the memory and the power.
-    #[serde(default = "users")]
     pub source: String,
     /// Peak dense FLOP/s in 16 bits.
     pub peak_16: f64,
@@ -80,79 +76,62 @@ pub struct HardwareSheet {
     /// Bytes per second to device memory.
     pub memory_bandwidth: f64,
     /// Maximum power, watts.
-    #[serde(default = "usual_watts")]
     pub watts: f64,
     /// Bytes per second to the other devices of its domain.
     pub inner_link: f64,
     /// Source of that figure.
-    #[serde(default = "users")]
     pub inner_source: String,
     /// Bytes per second to all others.
     pub outer_link: f64,
     /// Source of that figure.
-    #[serde(default = "users")]
     pub outer_source: String,
     /// Devices in a domain.
-    #[serde(default = "usual_domain")]
     pub domain: u32,
     /// Link type within a domain, in one word.
-    #[serde(default = "usual_link")]
     pub joined_by: String,
     /// Bytes per second of one NVLink.
-    #[serde(default = "usual_nvlink")]
     pub nvlink: f64,
     /// Bytes per second to the host's memory.
-    #[serde(default = "usual_host_link")]
     pub host_link: f64,
     /// Bytes per second of the host's memory, shared out over its devices.
-    #[serde(default = "usual_host_bandwidth")]
     pub host_bandwidth: f64,
     /// Fraction of the peak that training attains.
-    #[serde(default = "usual_mfu")]
     pub mfu: f64,
     /// Source of that figure.
-    #[serde(default = "assumed")]
     pub mfu_source: String,
 }
 
-fn nearest() -> String {
-    "hopper".into()
-}
-
-fn users() -> String {
-    "nominal: the user's own figures".into()
-}
-
-fn assumed() -> String {
-    "assumed: as on common hardware".into()
-}
-
-fn usual_watts() -> f64 {
-    700.0
-}
-
-fn usual_domain() -> u32 {
-    8
-}
-
-fn usual_link() -> String {
-    "its own links".into()
-}
-
-fn usual_nvlink() -> f64 {
-    25e9
-}
-
-fn usual_host_link() -> f64 {
-    25e9
-}
-
-fn usual_host_bandwidth() -> f64 {
-    50e9
-}
-
-fn usual_mfu() -> f64 {
-    0.4
+impl Default for HardwareSheet {
+    /// Usual figures; those that every board has of its own are 0, which [`HardwareSheet::problem`] calls missing.
+    fn default() -> Self {
+        let own = || "nominal: the user's own figures".to_string();
+        HardwareSheet {
+            id: String::new(),
+            name: String::new(),
+            generation: "hopper".into(),
+            source: own(),
+            peak_16: 0.0,
+            peak_32: None,
+            peak_8: None,
+            peak_4: None,
+            rated_16: None,
+            rated_watts: None,
+            memory_gib: 0.0,
+            memory_bandwidth: 0.0,
+            watts: 700.0,
+            inner_link: 0.0,
+            inner_source: own(),
+            outer_link: 0.0,
+            outer_source: own(),
+            domain: 8,
+            joined_by: "its own links".into(),
+            nvlink: 25e9,
+            host_link: 25e9,
+            host_bandwidth: 50e9,
+            mfu: 0.4,
+            mfu_source: "assumed: as on common hardware".into(),
+        }
+    }
 }
 
 /// Generations with fitted constants.
@@ -209,6 +188,9 @@ pub fn sheet(id: &str) -> Option<&'static HardwareSheet> {
 }
 
 impl HardwareSheet {
+    /// Figures that every sheet needs.
+    pub const NEEDED: [&'static str; 5] = ["peak_16", "memory_gib", "memory_bandwidth", "inner_link", "outer_link"];
+
     /// First figure out of range, as a sentence.
     pub fn problem(&self) -> Option<String> {
         let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -239,6 +221,9 @@ impl HardwareSheet {
         ];
         let odd = |(_, value): &(&str, Option<f64>)| value.is_some_and(|value| !(1.0..=1e18).contains(&value));
         if let Some((name, value)) = needed.into_iter().find(odd) {
+            if value == Some(0.0) && HardwareSheet::NEEDED.contains(&name) {
+                return Some(format!("{name} is missing"));
+            }
             return Some(format!("{name} is {}, must be from 1 to 1e18", value.unwrap_or_default()));
         }
         (!(self.mfu > 0.0 && self.mfu <= 1.0)).then(|| format!("mfu is {}, must be above 0 and at most 1", self.mfu))
@@ -337,5 +322,7 @@ mod tests {
         assert!(own("test-x", "watts = 0").unwrap_err().contains("watts is 0"));
         assert!(own("test-x", "generation = \"pascal\"").unwrap_err().contains("must be volta"));
         assert!(own("test-x", "colour = 1").unwrap_err().contains("colour"));
+        let empty: HardwareSheet = toml::from_str("id = \"test-y\"").unwrap();
+        assert_eq!(add(empty), Err("peak_16 is missing".into()));
     }
 }

@@ -158,6 +158,9 @@ pub struct WorkloadPart {
 pub struct TrainingPart {
     /// Hardware.
     pub hardware: String,
+    /// Generation of the user's own hardware, whose figures are then all listed; absent for a preset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<String>,
     /// Sequence length in tokens.
     pub sequence_length: u64,
     /// Number format of matrix products.
@@ -181,14 +184,19 @@ pub struct TrainingPart {
 impl From<&TrainingProfile> for TrainingPart {
     fn from(profile: &TrainingProfile) -> Self {
         let setting = |(name, _): &(&str, &str)| ((*name).to_string(), profile.settings.text(name));
-        let sheet = training::hardware::find(profile.accelerator.id).map(|sheet| sheet.named());
-        let changed = profile.accelerator.named().into_iter().filter(|own| !sheet.is_some_and(|all| all.contains(own)));
+        let sheet = training::hardware::all()
+            .iter()
+            .find(|own| own.id == profile.accelerator.id)
+            .map(training::Accelerator::named);
+        let changed =
+            profile.accelerator.named().into_iter().filter(|own| !sheet.as_ref().is_some_and(|all| all.contains(own)));
         let shipped = training::Constants::shipped(profile.accelerator.generation, profile.stack).named();
         let fitted = profile.constants.named().into_iter().filter(|own| !shipped.contains(own));
         TrainingPart {
             figures: changed.filter_map(|(name, figure)| Some((name.to_string(), figure?))).collect(),
             constants: fitted.map(|(name, value)| (name.to_string(), value)).collect(),
             remarks: profile.remarks.clone(),
+            generation: sheet.is_none().then(|| profile.accelerator.generation.id().into()),
             hardware: profile.accelerator.id.into(),
             sequence_length: profile.sequence,
             precision: profile.precision.id().into(),

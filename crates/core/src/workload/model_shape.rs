@@ -138,7 +138,7 @@ impl ModelShape {
     /// Shape of a model that can be trained. `None` if the model is not a sequence of similar text layers: encoders
     /// with decoders, and models of pictures.
     pub fn of(model: &Model) -> Option<Self> {
-        if model.ends.vocabulary == 0 || model.kinds.iter().any(|kind| kind.cross) {
+        if model.ends.vocabulary == 0 || model.kinds.iter().any(|kind| kind.cross || kind.mixer.is_some()) {
             return None;
         }
         let kind = model.kinds.get(commonest(model))?;

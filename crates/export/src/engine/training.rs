@@ -12,7 +12,10 @@ use plantui_core::{
     cluster::Limits,
     family::{
         check,
-        training::{AttentionKernel, ContextStyle, Modules, Recompute, TrainingRun, ZeroBubble, configured, program},
+        training::{
+            AttentionKernel, ContextStyle, Modules, Recompute, TrainingRun, TrainingSettings, ZeroBubble, configured,
+            program,
+        },
     },
     plan::{Configuration, Plan},
     workload::{TrainingProfile, Workload},
@@ -45,7 +48,11 @@ pub(super) fn export(
         let schedule = own.zero_bubble.map_or("1f1b", ZeroBubble::id);
         return Err(ExportError::Schedule { engine: engine.title(), schedule, reason });
     }
-    let (near, losses) = nearest(engine, &own);
+    if profile.model.kinds.iter().any(|kind| kind.mixer.is_some()) {
+        let why = "its file describes attention layers, and this model has layers with a state or a convolution";
+        return Err(impossible(vec![why.into()]));
+    }
+    let (near, losses) = nearest(engine, &own, &profile.settings);
     if settings.nearest.is_none() && !losses.is_empty() {
         return Err(impossible(losses));
     }
@@ -84,10 +91,35 @@ fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<String> {
     }
 }
 
+/// Settings behind the figures that the engine's file does not set.
+fn unwritten(engine: Engine, settings: &TrainingSettings) -> Vec<String> {
+    let titan = engine == Engine::TorchTitan;
+    let bridge = engine == Engine::MegatronBridge;
+    let mut losses = vec![];
+    if let Some(adapter) = settings.adapter {
+        losses.push(format!("the file trains all weights: it sets no adapters ({adapter})"));
+    }
+    let usual = settings.master_bytes == 4 && settings.moment_bytes == 4;
+    for (unwritten, name) in [
+        (settings.shard_gradients, "shard_gradients"),
+        (settings.hsdp > 0 && !titan, "hsdp"),
+        (!usual && (titan || bridge), "master_bytes and moment_bytes"),
+        (settings.optimizer_offload && titan, "optimizer_offload"),
+        (settings.parameter_offload, "parameter_offload"),
+        (settings.activation_offload > 0 && !bridge, "activation_offload"),
+    ] {
+        if unwritten {
+            losses.push(format!("the file does not set {name}, which the figures count"));
+        }
+    }
+    losses
+}
+
 /// Nearest configuration that the engine can run, and the losses.
-fn nearest(engine: Engine, own: &Configuration) -> (Configuration, Vec<String>) {
+fn nearest(engine: Engine, own: &Configuration, settings: &TrainingSettings) -> (Configuration, Vec<String>) {
     let (mut near, mut losses) = (own.clone(), vec![]);
     let titan = engine == Engine::TorchTitan;
+    losses.extend(unwritten(engine, settings));
     match own.recompute {
         Recompute::Layers(layers) if titan => {
             losses.push(format!("it recomputes all layers or none, not {layers} of each stage: all recompute"));

@@ -13,8 +13,9 @@ use plantui_core::{
     family::training::{
         Layout, Projection, Recompute, TrainingRun, check,
         iteration::Parameters,
-        layer::{LayerTime, Repeated, RunRates},
+        layer::{LayerTime, RunRates},
         memory,
+        repeated::Repeated,
     },
     units,
     workload::{

@@ -31,6 +31,7 @@ fn refuse(problem: String, repair: impl Into<String>) -> Result<(), Refusal> {
 /// [`Refusal`] with the first broken rule.
 pub fn check(model: &Model, run: &TrainingRun, accelerator: &Accelerator, devices: u64) -> Result<StageSplit, Refusal> {
     degrees(run, devices)?;
+    sharding(run)?;
     batch(run)?;
     tensor(model, run)?;
     context(model, run)?;
@@ -77,6 +78,32 @@ fn degrees(run: &TrainingRun, devices: u64) -> Result<(), Refusal> {
         return refuse(
             format!("vp={} needs at least two pipeline stages, but pp={}", layout.virtual_stages, layout.pipeline),
             "interleaving (Megatron-LM's --num-layers-per-virtual-pipeline-stage) needs a pipeline: leave vp out",
+        );
+    }
+    Ok(())
+}
+
+/// Checks that what is divided or moved away is divided over some ranks, and exists.
+fn sharding(run: &TrainingRun) -> Result<(), Refusal> {
+    let (settings, layout) = (&run.settings, &run.layout);
+    if settings.parameter_offload && !settings.fsdp {
+        return refuse(
+            "parameter_offload needs fsdp: without it every rank holds whole weights".into(),
+            "set zero=3, or parameter_offload=false",
+        );
+    }
+    let ranks = layout.data * layout.context;
+    let shards = settings.hsdp;
+    if shards == 0 {
+        return Ok(());
+    }
+    if !(settings.fsdp || settings.shard_gradients || settings.distributed_optimizer) {
+        return refuse("hsdp divides nothing under zero=0".into(), "set zero=1, 2 or 3, or hsdp=0");
+    }
+    if !ranks.is_multiple_of(shards) {
+        return refuse(
+            format!("hsdp={shards} does not divide dp·cp = {}·{} = {ranks}", layout.data, layout.context),
+            "every copy of the weights has as many ranks",
         );
     }
     Ok(())

@@ -1,10 +1,6 @@
 //! Words and columns of a model to be trained: costs of a layer alone, on one device, for one sequence.
 
-use super::{
-    configured, facts,
-    layer::{Repeated, RunRates},
-    memory,
-};
+use super::{configured, facts, layer::RunRates, memory, repeated::Repeated};
 use crate::{
     cluster::Limits,
     family::describe::{Amount, Describe, Detail, FamilyFigure, StageTraffic, runs},
@@ -98,13 +94,24 @@ impl Describe for TrainingProfile {
         if let Some(layer) = self.layer_of(node) {
             let kind = self.model.kind(layer);
             let attention = &kind.attention;
-            lines.push(Detail::Line(format!(
-                "{} attention heads of {}, {} of keys and values",
-                attention.heads(),
-                attention.head_size(),
-                attention.key_value_heads()
-            )));
+            if let Some(mixer) = kind.mixer {
+                lines.push(Detail::Line(match mixer.heads {
+                    0 => format!("projection of width {}, convolution over {} channels", mixer.entry, mixer.channels),
+                    heads => format!("{heads} heads with a state of {} x {}", mixer.width, mixer.state),
+                }));
+            }
+            let attends = attention.heads() > 0;
+            let heads = attends.then(|| {
+                Detail::Line(format!(
+                    "{} attention heads of {}, {} of keys and values",
+                    attention.heads(),
+                    attention.head_size(),
+                    attention.key_value_heads()
+                ))
+            });
+            lines.extend(heads);
             lines.push(Detail::Line(match kind.feed_forward {
+                super::FeedForward::Dense { width: 0, .. } => "no feed-forward block".into(),
                 super::FeedForward::Dense { width, .. } => format!("feed-forward width {width}"),
                 super::FeedForward::Experts(e) => {
                     format!("{} experts of width {}, {} for each token", e.count, e.width, e.chosen)

@@ -5,8 +5,9 @@
 //! little to all of it. `O(p·v + layers)` time.
 
 use super::{
-    layer::{LayerTime, PassTime, Repeated, RunRates, Traffic},
+    layer::{LayerTime, PassTime, RunRates, Traffic},
     memory,
+    repeated::Repeated,
     split::StageSplit,
 };
 use crate::workload::training::{
@@ -247,7 +248,7 @@ impl<'a> LayerTimes<'a> {
         }
         let offloaded = self.run.settings.activation_offload;
         if offloaded > 0 {
-            let counts = split.first_by_kind(stage, model, self.run.recompute, offloaded);
+            let counts = split.first_by_kind(stage, model, self.run.recompute, offloaded as usize);
             for (kind, ([whole, again], counts)) in model.kinds.iter().zip(self.kinds.iter().zip(counts)) {
                 let bytes = [memory::layer_bytes(model, self.run, kind), memory::layer_input(model, self.run)];
                 for ((layer, bytes), count) in [whole, again].into_iter().zip(bytes).zip(counts) {

@@ -4,12 +4,13 @@
 //! tiles and repeated reads of operands. Attention is fused unless the settings disable it. Elementwise kernels move
 //! bytes; collectives are rings. `O(1)` per kind of layer.
 
+use super::repeated::Repeated;
 use crate::workload::training::{
     adapter::NF4_BYTES,
     constants::Constants,
     hardware::Accelerator,
-    model::{FeedForward, LayerKind, MatrixSplit, Model, Projection, WeightMatrix},
-    run::{AttentionKernel, ContextStyle, GroupLinks, LinkShares, Modules, TrainingPrecision, TrainingRun},
+    model::{FeedForward, LayerKind, Model, Projection, WeightMatrix},
+    run::{AttentionKernel, ContextStyle, GroupLinks, LinkShares, TrainingPrecision, TrainingRun},
 };
 
 /// Factor on the time of a product with a width that is not a multiple of [`BLOCK`]: hidden width 14,400 on four ranks
@@ -113,20 +114,6 @@ fn exposed(transfer: f64, share: f64, hiding: f64) -> f64 {
     (share * transfer).max(transfer - hiding)
 }
 
-/// Parts of a layer that its backward pass runs again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repeated {
-    /// The whole layer.
-    Whole,
-    /// Modules.
-    Modules(Modules),
-}
-
-impl Repeated {
-    /// Nothing.
-    pub const NOTHING: Repeated = Repeated::Modules(Modules::NONE);
-}
-
 /// Times of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerTime {
@@ -143,8 +130,8 @@ pub struct LayerTime {
 /// Rates and sizes from which all times of a run are computed.
 #[derive(Debug, Clone, Copy)]
 pub struct RunRates<'a> {
-    model: &'a Model,
-    run: &'a TrainingRun,
+    pub(super) model: &'a Model,
+    pub(super) run: &'a TrainingRun,
     accelerator: &'a Accelerator,
     constants: &'a Constants,
 }
@@ -156,7 +143,7 @@ impl<'a> RunRates<'a> {
     }
 
     /// Tensor-parallel degree.
-    fn t(&self) -> f64 {
+    pub(super) fn t(&self) -> f64 {
         f64::from(self.run.layout.tensor)
     }
 
@@ -302,56 +289,6 @@ impl<'a> RunRates<'a> {
         time
     }
 
-    /// Time of modules of a layer that run again, given its whole forward pass.
-    fn again(&self, forward: &PassTime, kind: &LayerKind, modules: Modules) -> PassTime {
-        let mut again = PassTime::default();
-        if modules.is_empty() {
-            return again;
-        }
-        let (tokens, t, tau, h) = (self.run.tokens(), self.t(), self.run.sequence_split(), self.model.hidden as f64);
-        let per_byte = tokens * self.run.element_bytes() / self.memory();
-        let scores = self.run.settings.attention == AttentionKernel::Unfused;
-        if modules.has(Modules::CORE_ATTENTION) && scores {
-            again.attention = forward.attention;
-        }
-        if modules.has(Modules::NORM) {
-            again.elementwise += 4.0 * h / tau * per_byte;
-        }
-        // A compiler fuses the elementwise kernels that run again into those of the backward pass.
-        if modules.has(Modules::OPERATORS) && !self.run.settings.fused_elementwise {
-            again.elementwise += forward.elementwise;
-        }
-        let mut products = LayerTime::default();
-        if modules.has(Modules::PROJECTIONS) {
-            self.projections(&mut products, kind, |_| true);
-        } else if modules.has(Modules::LATENT_PROJECTION) {
-            // Those that start from a latent state.
-            let up = |matrix: &WeightMatrix| matrix.split == MatrixSplit::Outputs && matrix.inputs != self.model.hidden;
-            self.projections(&mut products, kind, up);
-        }
-        match kind.feed_forward {
-            FeedForward::Dense { width, .. } if modules.has(Modules::MLP) => {
-                self.block(&mut products, kind);
-                again.elementwise += 3.0 * width as f64 / t * per_byte;
-                again.tensor_parallel += forward.tensor_parallel / 2.0;
-            }
-            FeedForward::Experts(experts) if modules.has(Modules::MOE) => {
-                self.block(&mut products, kind);
-                let whole = forward.elementwise - (10.0 * h / tau) * per_byte;
-                again.elementwise += if experts.count > 0 { whole.max(0.0) } else { 0.0 };
-                again.expert_parallel += forward.expert_parallel;
-                again.traffic.expert += forward.traffic.expert;
-            }
-            FeedForward::Experts(experts) if modules.has(Modules::MOE_ACTIVATION) => {
-                again.elementwise += 3.0 * (experts.chosen * experts.width) as f64 / tau * per_byte;
-            }
-            _ => {}
-        }
-        again.gemm += products.forward.gemm;
-        again.cast += products.forward.cast;
-        again
-    }
-
     fn products(&self, time: &mut LayerTime, kind: &LayerKind) {
         self.projections(time, kind, |_| true);
         for matrix in kind.mixer.map_or(vec![], |mixer| mixer.matrices(self.model.hidden)) {
@@ -362,7 +299,7 @@ impl<'a> RunRates<'a> {
     }
 
     /// Adds the products around the attention core with the matrices that are wanted.
-    fn projections(&self, time: &mut LayerTime, kind: &LayerKind, wanted: impl Fn(&WeightMatrix) -> bool) {
+    pub(super) fn projections(&self, time: &mut LayerTime, kind: &LayerKind, wanted: impl Fn(&WeightMatrix) -> bool) {
         let (tokens, t) = (self.run.tokens(), self.t());
         let attention = kind.attention.replicated(self.run.layout.tensor).matrices(self.model.hidden);
         for _ in 0..=usize::from(kind.cross) {
@@ -374,7 +311,7 @@ impl<'a> RunRates<'a> {
     }
 
     /// Adds the products of the feed-forward block.
-    fn block(&self, time: &mut LayerTime, kind: &LayerKind) {
+    pub(super) fn block(&self, time: &mut LayerTime, kind: &LayerKind) {
         let (tokens, t, h) = (self.run.tokens(), self.t(), self.model.hidden as f64);
         let mut block = |width: f64, gated: bool| {
             if width == 0.0 {

@@ -125,7 +125,7 @@ fn activations(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usiz
     let offloaded = run.settings.activation_offload;
     let (mut kept, mut largest) = (0.0, 0f64);
     let counts = split.by_kind(stage, model, run.recompute);
-    let away = split.first_by_kind(stage, model, run.recompute, offloaded);
+    let away = split.first_by_kind(stage, model, run.recompute, offloaded as usize);
     for (kind, ([whole, again], [whole_away, again_away])) in model.kinds.iter().zip(counts.into_iter().zip(away)) {
         let bytes = layer_bytes(model, run, kind);
         kept += (whole - whole_away) * bytes + (again - again_away) * input;

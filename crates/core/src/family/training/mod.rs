@@ -27,6 +27,7 @@ pub mod memory;
 mod offers;
 mod platform;
 pub mod program;
+pub mod repeated;
 pub mod request;
 mod score;
 pub mod split;

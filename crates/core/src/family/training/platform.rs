@@ -83,7 +83,16 @@ impl Platform for TrainingProfile {
         let wrong = |path: String, problem: String| {
             LoadError::at(source, format!("workload.training.{path}"), problem, "correct it, or leave it out")
         };
-        let Some(preset) = hardware::find(&part.hardware) else { return Ok(workload.clone()) };
+        let preset = match hardware::find(&part.hardware) {
+            Some(known) => known,
+            // Hardware of the user: the plan has all its figures.
+            None if part.generation.is_some() => {
+                let generation = part.generation.as_deref().unwrap_or_default();
+                hardware::from_figures(&part.hardware, generation, &part.figures)
+                    .map_err(|problem| wrong("figures".into(), problem))?
+            }
+            None => return Ok(workload.clone()),
+        };
         let mut profile = self.clone();
         if preset.id != profile.accelerator.id {
             profile.move_to(preset, profile.stack);

@@ -94,20 +94,14 @@ impl StageSplit {
 
     /// By kind of layer: the numbers of a stage's layers without and with recomputation of the whole layer.
     pub fn by_kind(&self, stage: usize, model: &Model, recompute: Recompute) -> Vec<[f64; 2]> {
-        let mut counts = vec![[0.0; 2]; model.kinds.len()];
-        for chunk in self.chunks(stage) {
-            for (place, layer) in chunk.clone().enumerate() {
-                counts[usize::from(model.layers[layer])][usize::from(recompute.repeats(place))] += 1.0;
-            }
-        }
-        counts
+        self.first_by_kind(stage, model, recompute, usize::MAX)
     }
 
     /// Like [`StageSplit::by_kind`], of the first `most` layers of each chunk.
-    pub fn first_by_kind(&self, stage: usize, model: &Model, recompute: Recompute, most: u32) -> Vec<[f64; 2]> {
+    pub fn first_by_kind(&self, stage: usize, model: &Model, recompute: Recompute, most: usize) -> Vec<[f64; 2]> {
         let mut counts = vec![[0.0; 2]; model.kinds.len()];
         for chunk in self.chunks(stage) {
-            for (place, layer) in chunk.clone().enumerate().take(most as usize) {
+            for (place, layer) in chunk.clone().enumerate().take(most) {
                 counts[usize::from(model.layers[layer])][usize::from(recompute.repeats(place))] += 1.0;
             }
         }

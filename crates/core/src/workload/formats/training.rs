@@ -218,10 +218,19 @@ fn accelerator(reader: &WorkloadReader<'_>, raw: RawHardware) -> Result<Accelera
         RawHardware::Figures(figures) => figures,
     };
     let id = figures.remove("id").as_ref().map(word).unwrap_or_default();
+    let generation = figures.remove("generation").as_ref().map(word);
+    figures.remove("source");
+    if hardware::find(&id).is_none() && figures.contains_key("peak_16") {
+        let generation = generation.unwrap_or_else(|| "hopper".into());
+        let numbers = figures.iter().map(|(name, value)| (name.clone(), value.as_f64().unwrap_or(0.0))).collect();
+        return hardware::from_figures(&id, &generation, &numbers)
+            .map_err(|problem| reader.error("hardware", problem, ""));
+    }
     let Some(mut accelerator) = hardware::find(&id) else {
         let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
         let problem = format!("is `{}`, which is not known", printable(&id));
-        return Err(reader.error("hardware.id", problem, format!("there are {}", known.join(", "))));
+        let repair = format!("give peak_16 and the other figures, or one of {}", known.join(", "));
+        return Err(reader.error("hardware.id", problem, repair));
     };
     figures.remove("source");
     for (name, value) in figures {
@@ -259,6 +268,9 @@ pub(crate) fn text(workload: &Workload, profile: &TrainingProfile) -> String {
         changed.map(|(name, _)| ((*name).to_string(), value(&profile.settings.text(name)))).collect();
     let mut hardware: Map<String, Value> = Map::new();
     hardware.insert("id".into(), profile.accelerator.id.into());
+    if !hardware::all().iter().any(|preset| preset.id == profile.accelerator.id) {
+        hardware.insert("generation".into(), profile.accelerator.generation.id().into());
+    }
     for (name, figure) in profile.accelerator.named() {
         if let Some(figure) = figure {
             hardware.insert(name.into(), json!(figure));

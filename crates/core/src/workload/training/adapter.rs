@@ -3,9 +3,10 @@
 //! An adapter of rank r on a matrix from `in` to `out` has r (in + out) parameters. Only these have gradients and
 //! optimizer state.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::model::{Attention, FeedForward, LayerKind};
 
@@ -39,6 +40,9 @@ struct PeftFile {
     peft_type: String,
     r: u32,
     target_modules: Option<PeftTargets>,
+    /// The rest, in which some fields change what is trained.
+    #[serde(flatten)]
+    rest: BTreeMap<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -90,6 +94,17 @@ impl Adapter {
             serde_json::from_str(text).map_err(|error| format!("is no adapter_config.json: {error}"))?;
         if !file.peft_type.eq_ignore_ascii_case("lora") {
             return Err(format!("has the peft_type {}, must be LORA", crate::text::printable(&file.peft_type)));
+        }
+        for field in ["use_dora", "rank_pattern", "modules_to_save", "layers_to_transform", "exclude_modules"] {
+            let set = |value: &Value| match value {
+                Value::Null | Value::Bool(false) => false,
+                Value::Object(map) => !map.is_empty(),
+                Value::Array(list) => !list.is_empty(),
+                _ => true,
+            };
+            if file.rest.get(field).is_some_and(set) {
+                return Err(format!("sets {field}, which is not modelled"));
+            }
         }
         let all = GROUPS[0].1;
         let targets = match &file.target_modules {
@@ -187,6 +202,8 @@ mod tests {
         assert!(Adapter::parse("dora").is_err() && Adapter::parse("lora:r=0").is_err());
         let peft = Adapter::from_peft(r#"{"peft_type": "LORA", "r": 4, "target_modules": ["q_proj", "v_proj"]}"#);
         assert_eq!(peft.unwrap().to_string(), "lora:r=4:targets=q+v");
+        let dora = Adapter::from_peft(r#"{"peft_type": "LORA", "r": 4, "use_dora": true}"#);
+        assert!(dora.unwrap_err().contains("use_dora"));
         assert!(Adapter::from_peft(r#"{"peft_type": "IA3", "r": 4}"#).unwrap_err().contains("must be LORA"));
     }
 

@@ -4,10 +4,10 @@
 //! [`super::constants`] has the fraction of them that a run attains.
 
 use super::run::TrainingPrecision;
-use std::sync::OnceLock;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use crate::{
-    cluster::hardware::{HardwareSheet, sheet, sheets},
+    cluster::hardware::{self, HardwareSheet, sheet, sheets},
     units::GIB,
 };
 
@@ -72,6 +72,46 @@ pub fn all() -> &'static [Accelerator] {
 /// Accelerator with this id, in either case: a preset, or the user's own. `a100` is the one with 80 GiB.
 pub fn find(id: &str) -> Option<Accelerator> {
     sheet(id).map(Accelerator::from)
+}
+
+/// Hardware of the user from the figures of a file, under the names of [`Accelerator::named`]. It becomes known under its
+/// id.
+///
+/// # Errors
+/// A sentence, if a figure is unknown, missing or out of range.
+pub fn from_figures(id: &str, generation: &str, figures: &BTreeMap<String, f64>) -> Result<Accelerator, String> {
+    let mut sheet = HardwareSheet { id: id.into(), generation: generation.into(), ..HardwareSheet::default() };
+    for (name, &value) in figures {
+        match name.as_str() {
+            "peak_16" => sheet.peak_16 = value,
+            "peak_32" => sheet.peak_32 = Some(value),
+            "peak_8" => sheet.peak_8 = Some(value),
+            "peak_4" => sheet.peak_4 = Some(value),
+            "memory_bandwidth" => sheet.memory_bandwidth = value,
+            "memory_bytes" => sheet.memory_gib = value / GIB,
+            "inner_link" => sheet.inner_link = value,
+            "outer_link" => sheet.outer_link = value,
+            "domain" => sheet.domain = value as u32,
+            "host_link" => sheet.host_link = value,
+            "host_bandwidth" => sheet.host_bandwidth = value,
+            "watts" => sheet.watts = value,
+            _ => return Err(format!("{} is no figure of hardware", crate::text::printable(name))),
+        }
+    }
+    hardware::add(sheet)?;
+    find(id).ok_or_else(|| "is not known".into())
+}
+
+impl Generation {
+    /// Name in files.
+    pub fn id(self) -> &'static str {
+        match self {
+            Generation::Volta => "volta",
+            Generation::Ampere => "ampere",
+            Generation::Hopper => "hopper",
+            Generation::Blackwell => "blackwell",
+        }
+    }
 }
 
 impl From<&'static HardwareSheet> for Accelerator {

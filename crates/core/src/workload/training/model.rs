@@ -296,6 +296,11 @@ fn block_matrices(gated: bool) -> u64 {
 }
 
 impl LayerKind {
+    /// Layer of a decoder: causal attention over the whole sequence, then a feed-forward block.
+    pub fn decoder(attention: Attention, feed_forward: FeedForward, vectors: u64) -> Self {
+        LayerKind { attention, mixer: None, span: Span::Full, causal: true, cross: false, feed_forward, vectors }
+    }
+
     /// Attention without heads, of a layer that has none.
     pub const NO_ATTENTION: Attention = Attention::Grouped { heads: 0, key_value_heads: 0, head_size: 1 };
 

@@ -8,7 +8,8 @@ use super::Kernel;
 use plantui_core::{
     family::training::{
         Layout, TrainingRun,
-        layer::{BACKWARD_TRAFFIC, Repeated, RunRates},
+        layer::{BACKWARD_TRAFFIC, RunRates},
+        repeated::Repeated,
     },
     workload::TrainingProfile,
 };

@@ -10,7 +10,7 @@ use crate::{
         constants::Constants,
         hardware::Accelerator,
         model::{FeedForward, Model},
-        run::{AttentionKernel, ContextStyle, Stack, TrainingRun},
+        run::{AttentionKernel, ContextStyle, Modules, Stack, TrainingRun},
     },
 };
 
@@ -105,6 +105,7 @@ impl Domain {
         if !self.attention.contains(&run.settings.attention) {
             all.push(format!("attention={}", run.settings.text("attention")));
         }
+        all.extend(unmeasured(run));
         let shipped = run.stack.settings();
         if self.as_shipped && self.stacks.contains(&run.stack) {
             // Settings that change the time of this run.
@@ -179,6 +180,30 @@ impl Domain {
         }
         all
     }
+}
+
+/// Settings that no published run has.
+fn unmeasured(run: &TrainingRun) -> Vec<String> {
+    let (own, shipped) = (&run.settings, run.stack.settings());
+    let mut all: Vec<String> =
+        ["shard_gradients", "hsdp", "optimizer_offload", "parameter_offload", "activation_offload"]
+            .into_iter()
+            .chain(["master_bytes", "moment_bytes"])
+            .filter(|name| own.text(name) != shipped.text(name))
+            .map(|name| format!("{name}={}", own.text(name)))
+            .collect();
+    let modules = run.modules();
+    let measured = [Modules::NONE, Modules::CORE_ATTENTION, run.stack.usual_modules()];
+    if !measured.contains(&modules) {
+        all.push(format!("recompute {}", run.recompute));
+    }
+    if run.layout.expert_tensor > 1 {
+        all.push(format!("etp={}", run.layout.expert_tensor));
+    }
+    if run.settings.adapter.is_some_and(|adapter| adapter.quantised) {
+        all.push("weights in 4 bits".into());
+    }
+    all
 }
 
 /// Width of a product that is not a multiple of the tensor cores' block size.

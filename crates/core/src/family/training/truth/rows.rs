@@ -12,7 +12,7 @@ use crate::units::GIB;
 use crate::workload::training::{
     from_hugging_face,
     hardware::{self, Accelerator},
-    model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span},
+    model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection},
     published,
     run::{
         AttentionKernel, ContextStyle, Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
@@ -179,15 +179,11 @@ impl TableRow {
         let (hidden, heads) = (self.count("hidden")?, self.count("heads")?);
         let key_value_heads = if kv.is_empty() { heads } else { self.count(kv)? };
         let width = if ffn.is_empty() { 4 * hidden } else { self.count(ffn)? };
-        let kind = LayerKind {
-            attention: Attention::Grouped { heads, key_value_heads, head_size: hidden / heads },
-            mixer: None,
-            span: Span::Full,
-            causal: true,
-            cross: false,
-            feed_forward: FeedForward::Dense { width, gated },
-            vectors: 0,
-        };
+        let kind = LayerKind::decoder(
+            Attention::Grouped { heads, key_value_heads, head_size: hidden / heads },
+            FeedForward::Dense { width, gated },
+            0,
+        );
         let ends =
             Ends { vocabulary, token_width: hidden, positions: 0, before: 0, after: 0, projection: Projection::Own };
         let name = self.text("model");

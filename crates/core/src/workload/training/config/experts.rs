@@ -47,15 +47,7 @@ pub(super) fn mixture(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
     // Qwen 2 scales its shared expert by a gate with one output.
     let gate = if shared_width > 0 { hidden } else { 0 };
     let vectors = shape.attention_vectors(hidden, &attention);
-    let layer = LayerKind {
-        attention,
-        mixer: None,
-        span: Span::Full,
-        causal: true,
-        cross: false,
-        feed_forward: FeedForward::Experts(experts),
-        vectors: vectors + gate,
-    };
+    let layer = LayerKind::decoder(attention, FeedForward::Experts(experts), vectors + gate);
     let mut model = parts::of_layers(config, kind, hidden, layer, parts::ends(config, hidden, &shape)?, &shape)?;
     if matches!(kind, "qwen2_moe" | "qwen3_moe") {
         let step = config.size("decoder_sparse_step")?.unwrap_or(1) as usize;
@@ -105,15 +97,7 @@ pub(super) fn llama4(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model
         gated: true,
         node_limit: None,
     };
-    let routed = LayerKind {
-        attention,
-        mixer: None,
-        span: Span::Full,
-        causal: true,
-        cross: false,
-        feed_forward: FeedForward::Experts(experts),
-        vectors,
-    };
+    let routed = LayerKind::decoder(attention, FeedForward::Experts(experts), vectors);
     let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &shape)?, &shape)?;
     let step = config.size("interleave_moe_layer_step")?.unwrap_or(1) as usize;
     let listed = indices(config, "moe_layers", model.layers.len())?;
@@ -149,22 +133,11 @@ pub(super) fn gpt_oss(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
     };
     let width = config.required("intermediate_size")?;
     let biases = count * (2 * width + hidden) + count;
-    let layer = LayerKind {
+    let layer = LayerKind::decoder(
         attention,
-        mixer: None,
-        span: Span::Full,
-        causal: true,
-        cross: false,
-        feed_forward: FeedForward::Experts(Experts {
-            count,
-            chosen,
-            width,
-            shared_width: 0,
-            gated: true,
-            node_limit: None,
-        }),
-        vectors: shape.attention_vectors(hidden, &attention) + attention.heads() + biases,
-    };
+        FeedForward::Experts(Experts { count, chosen, width, shared_width: 0, gated: true, node_limit: None }),
+        shape.attention_vectors(hidden, &attention) + attention.heads() + biases,
+    );
     let mut model = parts::of_layers(config, kind, hidden, layer, parts::ends(config, hidden, &shape)?, &shape)?;
     parts::sliding(config, &mut model, Some(2))?;
     Ok(model)

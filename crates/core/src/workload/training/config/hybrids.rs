@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     super::{
         mixer::Mixer,
-        model::{Attention, Experts, FeedForward, LayerKind, Model, Span},
+        model::{Attention, Experts, FeedForward, LayerKind, Model},
     },
     parts::{self, DecoderShape, HeadNorm, LLAMA, count},
 };
@@ -16,7 +16,7 @@ const NOTHING: FeedForward = FeedForward::Dense { width: 0, gated: false };
 
 /// Layer with this attention, mixer and block.
 fn layer(attention: Attention, mixer: Option<Mixer>, feed_forward: FeedForward, vectors: u64) -> LayerKind {
-    LayerKind { attention, mixer, span: Span::Full, causal: true, cross: false, feed_forward, vectors }
+    LayerKind { mixer, ..LayerKind::decoder(attention, feed_forward, vectors) }
 }
 
 /// Mamba 2 mixer and the elements of its vectors: convolution, three numbers of every head, norm of the output.
@@ -25,6 +25,8 @@ fn mamba2(
     [heads, width, groups, state, kernel, chunk]: [&str; 6],
     normed: bool,
 ) -> Result<(Mixer, u64), LoadError> {
+    let no = |field| (field, Value::Bool(false));
+    parts::usual(config, &["mamba_proj_bias", "use_bias", "attention_bias", "mlp_bias", "projectors_bias"].map(no))?;
     let groups = config.size(groups)?.unwrap_or(1);
     let chunk = config.size(chunk)?.unwrap_or(256);
     let mixer = Mixer::mamba2(config.required(heads)?, config.required(width)?, groups, config.required(state)?, chunk);
@@ -62,6 +64,7 @@ pub(super) fn mamba(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model,
     let (mixer, vectors) = if kind == "mamba2" {
         mamba2(config, ["num_heads", "head_dim", "n_groups", "state_size", "conv_kernel", "chunk_size"], true)?
     } else {
+        parts::usual(config, &[("use_bias", false.into()), ("use_conv_bias", true.into())])?;
         let rank = match config.map.get("time_step_rank") {
             Some(Value::Number(_)) => config.required("time_step_rank")?,
             _ => hidden.div_ceil(16),
@@ -182,6 +185,7 @@ pub(super) fn falcon_h1(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mo
 /// Jamba: Mamba 1 in most layers, attention in one of a period; experts in every other layer.
 pub(super) fn jamba(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
+    parts::usual(config, &[("mamba_proj_bias", false.into()), ("mamba_conv_bias", true.into())])?;
     let attention = parts::grouped(config, hidden, None)?;
     let rank = match config.map.get("mamba_dt_rank") {
         Some(Value::Number(_)) => config.required("mamba_dt_rank")?,

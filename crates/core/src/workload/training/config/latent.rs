@@ -11,19 +11,7 @@ use crate::{source::error::LoadError, workload::model::hugging_face::HuggingFace
 /// Reads DeepSeek V2, V2-Lite, V3, R1 and Kimi K2.
 pub(super) fn deepseek(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
-    let heads = config.required("num_attention_heads")?;
-    let query_rank = config.size("q_lora_rank")?;
-    let key_value_rank = config.required("kv_lora_rank")?;
-    let (rope, nope) = (config.required("qk_rope_head_dim")?, config.required("qk_nope_head_dim")?);
-    let attention = Attention::Latent {
-        heads,
-        query_rank,
-        key_value_rank,
-        rope,
-        nope,
-        value: config.required("v_head_dim")?,
-        head_size: rope + nope,
-    };
+    let (attention, query_rank, vectors) = attention(config, hidden)?;
     let count = config.required("n_routed_experts")?;
     let width = config.required("moe_intermediate_size")?;
     let shared = config.map.get("n_shared_experts").and_then(serde_json::Value::as_u64).unwrap_or(0);
@@ -36,18 +24,9 @@ pub(super) fn deepseek(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mod
         gated: true,
         node_limit,
     };
-    let vectors = 2 * hidden + query_rank.unwrap_or(0) + key_value_rank;
     // V3's router has a bias that balances the load.
     let balance = if kind == "deepseek_v2" { 0 } else { count };
-    let routed = LayerKind {
-        attention,
-        mixer: None,
-        span: Span::Full,
-        causal: true,
-        cross: false,
-        feed_forward: FeedForward::Experts(experts),
-        vectors: vectors + balance,
-    };
+    let routed = LayerKind::decoder(attention, FeedForward::Experts(experts), vectors + balance);
     // The latent states have norms.
     let shape = DecoderShape { head_norm: HeadNorm::Whole, ..LLAMA };
     let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &shape)?, &shape)?;
@@ -59,10 +38,27 @@ pub(super) fn deepseek(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mod
         with_dense(&mut model, &dense_of(&routed, width, vectors), is_dense);
     }
     if kind == "deepseek_v32" {
-        sparse(config, &mut model, query_rank.unwrap_or(hidden))?;
+        sparse(config, &mut model, query_rank)?;
     }
     predictions(config, &mut model)?;
     Ok(model)
+}
+
+/// Latent attention, the width from which its queries are projected, and the elements of the norms of its layer.
+fn attention(config: &HuggingFaceConfig<'_>, hidden: u64) -> Result<(Attention, u64, u64), LoadError> {
+    let query_rank = config.size("q_lora_rank")?;
+    let key_value_rank = config.required("kv_lora_rank")?;
+    let (rope, nope) = (config.required("qk_rope_head_dim")?, config.required("qk_nope_head_dim")?);
+    let attention = Attention::Latent {
+        heads: config.required("num_attention_heads")?,
+        query_rank,
+        key_value_rank,
+        rope,
+        nope,
+        value: config.required("v_head_dim")?,
+        head_size: rope + nope,
+    };
+    Ok((attention, query_rank.unwrap_or(hidden), 2 * hidden + query_rank.unwrap_or(0) + key_value_rank))
 }
 
 /// Sparse attention of DeepSeek V3.2: an indexer chooses the tokens that each token attends to.
@@ -104,18 +100,7 @@ pub(super) fn predictions(config: &HuggingFaceConfig<'_>, model: &mut Model) -> 
 /// of the experts pass a token on as it is.
 pub(super) fn longcat(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
     let hidden = config.required("hidden_size")?;
-    let query_rank = config.size("q_lora_rank")?;
-    let key_value_rank = config.required("kv_lora_rank")?;
-    let (rope, nope) = (config.required("qk_rope_head_dim")?, config.required("qk_nope_head_dim")?);
-    let attention = Attention::Latent {
-        heads: config.required("num_attention_heads")?,
-        query_rank,
-        key_value_rank,
-        rope,
-        nope,
-        value: config.required("v_head_dim")?,
-        head_size: rope + nope,
-    };
+    let (attention, _, vectors) = attention(config, hidden)?;
     let (routed, zero) = (config.required("n_routed_experts")?, parts::count(config, "zero_expert_num"));
     let chosen = config.required("moe_topk")?;
     let dense_width = config.required("ffn_hidden_size")?;
@@ -128,16 +113,7 @@ pub(super) fn longcat(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
         gated: true,
         node_limit: None,
     };
-    let vectors = 2 * hidden + query_rank.unwrap_or(0) + key_value_rank;
-    let first = LayerKind {
-        attention,
-        mixer: None,
-        span: Span::Full,
-        causal: true,
-        cross: false,
-        feed_forward: FeedForward::Experts(experts),
-        vectors: vectors + zero * hidden,
-    };
+    let first = LayerKind::decoder(attention, FeedForward::Experts(experts), vectors + zero * hidden);
     let second = dense_of(&first, dense_width, vectors);
     let shape = DecoderShape { head_norm: HeadNorm::Whole, ..LLAMA };
     let mut map = config.map.clone();

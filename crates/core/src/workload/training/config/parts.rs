@@ -125,15 +125,11 @@ pub(super) fn decoder(
     let hidden = config.required("hidden_size")?;
     let attention = grouped(config, hidden, head_size)?;
     let width = config.required("intermediate_size")?;
-    let layer = LayerKind {
+    let layer = LayerKind::decoder(
         attention,
-        mixer: None,
-        span: Span::Full,
-        causal: true,
-        cross: false,
-        feed_forward: FeedForward::Dense { width, gated: shape.gated },
-        vectors: shape.attention_vectors(hidden, &attention) + shape.block_vectors(hidden, width),
-    };
+        FeedForward::Dense { width, gated: shape.gated },
+        shape.attention_vectors(hidden, &attention) + shape.block_vectors(hidden, width),
+    );
     of_layers(config, kind, hidden, layer, ends(config, hidden, shape)?, shape)
 }
 
@@ -208,11 +204,26 @@ pub(super) fn count(config: &HuggingFaceConfig<'_>, field: &str) -> u64 {
     config.map.get(field).and_then(Value::as_u64).unwrap_or(0).min(1 << 20)
 }
 
-/// Size that a file may give for every layer: the first of a list, or the number itself.
+/// Refuses fields that change the parameters and are not modelled, unless they have their usual value.
+pub(super) fn usual(config: &HuggingFaceConfig<'_>, fields: &[(&str, Value)]) -> Result<(), LoadError> {
+    for (field, usual) in fields {
+        if let Some(own) = config.map.get(*field).filter(|own| !own.is_null() && *own != usual) {
+            let problem = format!("is {}, which is not modelled", shown(own));
+            return Err(config.error(field, problem, &format!("only {usual} is")));
+        }
+    }
+    Ok(())
+}
+
+/// Size that a file may give for every layer: the number of a list whose numbers are equal, or the number itself.
 pub(super) fn first(config: &HuggingFaceConfig<'_>, field: &str) -> Result<Option<u64>, LoadError> {
     match config.map.get(field) {
         Some(Value::Array(list)) => {
-            Ok(list.first().and_then(Value::as_u64).filter(|size| (1..=1 << 20).contains(size)))
+            let size = list.first().and_then(Value::as_u64).filter(|size| (1..=1 << 20).contains(size));
+            match size.filter(|size| list.iter().all(|own| own.as_u64() == Some(*size))) {
+                Some(size) => Ok(Some(size)),
+                None => Err(config.error(field, "is a list of different numbers, which is not modelled", "")),
+            }
         }
         _ => config.size(field),
     }

@@ -1,5 +1,7 @@
 //! Decoders of 2025: dense ones that differ from Llama in norms and biases, and mixtures with shared experts.
 
+use serde_json::Value;
+
 use super::{
     super::{
         mixer::Mixer,
@@ -99,6 +101,12 @@ pub(super) fn mixture(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
             (DecoderShape { query_key_value_bias: bias, head_norm: norm, ..LLAMA }, names)
         }
     };
+    parts::usual(config, &[("moe_layer_interval", 1.into()), ("use_cla", false.into()), ("mlp_bias", false.into())])?;
+    let last = config.map.get("moe_layer_end_index").and_then(Value::as_i64).unwrap_or(-1);
+    if last >= 0 && last + 1 != i64::from(config.layers("num_hidden_layers")?) {
+        let problem = format!("is {last}: dense layers after those with experts are not modelled");
+        return Err(config.error("moe_layer_end_index", problem, ""));
+    }
     let width = match parts::first(config, names.width)? {
         Some(width) => width,
         None => config.required(names.width)?,
@@ -122,15 +130,7 @@ pub(super) fn mixture(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
     let vectors = shape.attention_vectors(hidden, &attention);
     // The bias that balances the load is a parameter of Ernie; elsewhere it is none.
     let balance = if kind == "ernie4_5_moe" { experts.count } else { 0 };
-    let routed = LayerKind {
-        attention,
-        mixer: None,
-        span: Span::Full,
-        causal: true,
-        cross: false,
-        feed_forward: FeedForward::Experts(experts),
-        vectors: vectors + balance,
-    };
+    let routed = LayerKind::decoder(attention, FeedForward::Experts(experts), vectors + balance);
     let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &shape)?, &shape)?;
     let first = if names.dense.is_empty() { 0 } else { count(config, names.dense) as usize };
     if first > 0 {
@@ -162,6 +162,11 @@ const DEEPSEEK_NAMES: ExpertNames = ExpertNames {
 
 /// Qwen 3 Next: three layers of gated DeltaNet, then one of attention with an output gate; experts in all.
 pub(super) fn qwen3_next(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
+    let none = Value::Array(vec![]);
+    parts::usual(
+        config,
+        &[("decoder_sparse_step", 1.into()), ("mlp_only_layers", none), ("attention_bias", false.into())],
+    )?;
     let hidden = config.required("hidden_size")?;
     let attention = parts::grouped(config, hidden, Some(256))?;
     let width = config.required("moe_intermediate_size")?;
