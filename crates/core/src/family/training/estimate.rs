@@ -325,6 +325,11 @@ fn assumptions(
             crate::units::percent(share)
         ));
     }
+    if model.kinds.iter().any(|kind| kind.mixer.is_some_and(|mixer| mixer.heads > 0)) {
+        sentences.push(
+            "the recurrence of layers with a state runs at the rate of attention; no published run tests that".into(),
+        );
+    }
     sentences.extend(truth::weaknesses(model, run, accelerator));
     sentences
 }

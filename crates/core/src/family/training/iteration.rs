@@ -457,7 +457,7 @@ impl<'a> LinkTime<'a> {
             if ranks > 1.0 && all_elements > 0.0 {
                 let shards = run.shards(ranks);
                 let [gathered, reduced] = state_traffic(run, m);
-                // Frozen weights are gathered only where they are divided.
+                // Weights that are not trained are gathered only where they are divided.
                 let gathers = if settings.fsdp { all_elements } else { elements };
                 let sent = (gathered * gathers + reduced * elements) * (shards - 1.0) / shards;
                 let copies = ranks / shards;
@@ -479,7 +479,7 @@ impl<'a> LinkTime<'a> {
             self.links.iter().map(busy).fold(0.0, f64::max) - microbatches * (seconds + waits)
         };
         let data_parallel = if settings.fsdp {
-            (rates.gathers_exposed(shared) * all).max(all - 0.8 * m * slowest).max(left(m, slowest))
+            (rates.gathers_exposed(run.shards(shared)) * all).max(all - 0.8 * m * slowest).max(left(m, slowest))
         } else if settings.dp_overlap {
             // Gradients are final in the last microbatch's backward pass, and the next iteration's first forward pass
             // waits for weights. Virtual stages spread both over a round of the pipeline.
@@ -488,7 +488,7 @@ impl<'a> LinkTime<'a> {
         } else {
             all
         };
-        let divided = settings.distributed_optimizer || settings.fsdp;
+        let divided = settings.distributed_optimizer || settings.shard_gradients || settings.fsdp;
         let by = |ranks: f64| if divided { run.shards(ranks) } else { 1.0 };
         let own = of.shared / by(shared) + of.experts / by(experts);
         let state = 2.0 * f64::from(settings.master_bytes + 2 * settings.moment_bytes) + 2.0;

@@ -6,7 +6,7 @@ use crate::workload::training::{
     run::{AttentionKernel, Modules},
 };
 
-/// Parts of a layer that its backward pass runs again.
+/// Part of a layer that its backward pass runs again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeated {
     /// The whole layer.
