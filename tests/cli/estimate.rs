@@ -333,7 +333,6 @@ fn bands_hold_only_for_what_was_measured() {
         (&["--set", "hsdp=4"][..], "hsdp=4"),
         (&["--set", "optimizer_offload=true"], "optimizer_offload=true"),
         (&["--set", "moment_bytes=2"], "moment_bytes=2"),
-        (&["--recompute", "selective:mlp"], "recompute selective:mlp"),
         (&["--adapter", "lora"], "adapters (lora:r=16)"),
     ] {
         let document = told(more);

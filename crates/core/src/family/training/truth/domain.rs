@@ -10,7 +10,7 @@ use crate::{
         constants::Constants,
         hardware::Accelerator,
         model::{FeedForward, Model},
-        run::{AttentionKernel, ContextStyle, Modules, Stack, TrainingRun},
+        run::{AttentionKernel, ContextStyle, Stack, TrainingRun},
     },
 };
 
@@ -182,7 +182,7 @@ impl Domain {
     }
 }
 
-/// Settings that no published run has.
+/// Settings that no published run has. Recomputation is not among them: it repeats passes that were measured.
 fn unmeasured(run: &TrainingRun) -> Vec<String> {
     let (own, shipped) = (&run.settings, run.stack.settings());
     let mut all: Vec<String> =
@@ -192,11 +192,6 @@ fn unmeasured(run: &TrainingRun) -> Vec<String> {
             .filter(|name| own.text(name) != shipped.text(name))
             .map(|name| format!("{name}={}", own.text(name)))
             .collect();
-    let modules = run.modules();
-    let measured = [Modules::NONE, Modules::CORE_ATTENTION, run.stack.usual_modules()];
-    if !measured.contains(&modules) {
-        all.push(format!("recompute {}", run.recompute));
-    }
     if run.layout.expert_tensor > 1 {
         all.push(format!("etp={}", run.layout.expert_tensor));
     }
