@@ -8,14 +8,15 @@
 
 use std::{error::Error, path::PathBuf};
 
-use plantui::family::training::truth::{rows, summary};
+use plantui::family::training::truth::{refit, rows, summary};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root =
         std::env::var_os("PLANTUI_REFERENCE").ok_or("PLANTUI_REFERENCE names the folder of the published inputs")?;
     let (runs, left) = rows::read(&PathBuf::from(root).join("truth"))?;
     let predicted = summary::predict(&runs).map_err(|(name, refusal)| format!("{name}: {refusal}"))?;
-    print!("{}", summary::markdown(&predicted, &left));
+    let fits = refit::all(&runs).map_err(|(name, refusal)| format!("{name}: {refusal}"))?;
+    print!("{}", summary::markdown(&predicted, &fits, &left));
     if std::env::args().any(|argument| argument == "--rows") {
         print!("\n{}", summary::every_row(&predicted));
     }

@@ -20,6 +20,7 @@ mod describe;
 mod dials;
 mod estimate;
 mod facts;
+pub mod fit;
 pub mod iteration;
 mod kind;
 pub mod layer;

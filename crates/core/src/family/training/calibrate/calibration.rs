@@ -2,10 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::workload::training::constants::Constants;
+use crate::{family::training::fit::Factor, workload::training::constants::Constants};
 
 /// Schema of a calibration file.
 pub(super) const SCHEMA: &str = "plantui.calibration/1";
+
+/// Factors that are fitted on runs.
+pub(super) const FACTORS: [Factor; 3] = [
+    Factor {
+        name: "compute rate",
+        constants: &["gemm_16", "gemm_8", "gemm_4", "attention", "attention_long", "memory"],
+        prior: 0.2,
+    },
+    Factor { name: "link rate", constants: &["links"], prior: 0.4 },
+    Factor {
+        name: "exposed data-parallel share",
+        constants: &["data_exposed", "fsdp_exposed", "fsdp_exposed_across"],
+        prior: 0.6,
+    },
+];
 
 /// Factors fitted on measured runs. As a file it is a JSON object with these fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,18 +49,27 @@ pub struct Calibration {
 }
 
 impl Calibration {
+    /// Calibration with these logarithms of the [`FACTORS`], without its source.
+    pub(super) fn of_logs(logs: &[f64]) -> Self {
+        let value = |index: usize| logs.get(index).map_or(1.0, |log| log.exp());
+        Calibration {
+            schema: SCHEMA.into(),
+            model: String::new(),
+            hardware: String::new(),
+            stack: String::new(),
+            runs: 0,
+            compute: value(0),
+            links: value(1),
+            data_exposed: value(2),
+            memory: 1.0,
+            left_out_error: 0.0,
+        }
+    }
+
     /// Constants with the factors applied.
     pub fn apply(&self, constants: &Constants) -> Constants {
-        Constants {
-            gemm_16: constants.gemm_16 * self.compute,
-            gemm_8: constants.gemm_8 * self.compute,
-            attention: constants.attention * self.compute,
-            memory: constants.memory * self.compute,
-            links: constants.links * self.links,
-            data_exposed: (constants.data_exposed * self.data_exposed).min(1.0),
-            fsdp_exposed: (constants.fsdp_exposed * self.data_exposed).min(1.0),
-            ..*constants
-        }
+        let logs = [self.compute, self.links, self.data_exposed].map(f64::ln);
+        Factor::apply(&FACTORS, &logs, constants)
     }
 
     /// Reason why a file's content cannot be used, if it cannot.

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    MeasuredRun,
-    fit::{NOISE, RunTimeModel, Theta},
-};
-use crate::workload::training::{
-    model::Model,
-    run::{Layout, TrainingRun},
+use super::{MeasuredRun, calibration::FACTORS};
+use crate::{
+    family::training::fit::{NOISE, TimedRun},
+    workload::training::{
+        constants::Constants,
+        model::Model,
+        run::{Layout, TrainingRun},
+    },
 };
 
 /// Number of fastest layouts whose order matters.
@@ -35,7 +36,7 @@ pub struct NextRun {
 struct CandidateLayout {
     layout: Layout,
     log: f64,
-    slope: Theta,
+    slope: Vec<f64>,
 }
 
 /// Best next run with the same model, batch and devices as `first`.
@@ -43,17 +44,24 @@ pub(super) fn run(
     model: &Model,
     first: &MeasuredRun,
     runs: &[MeasuredRun],
-    theta: &Theta,
-    covariance: &[[f64; 3]; 3],
+    logs: &[f64],
+    covariance: &[Vec<f64>],
 ) -> Option<NextRun> {
     let resolved = &first.resolved;
     let made: BTreeSet<String> = runs.iter().map(|run| run.resolved.run.layout.to_string()).collect();
+    let constants = Constants::shipped(resolved.accelerator.generation, resolved.run.stack);
     let mut found = vec![];
     for layout in layouts(&resolved.run.layout, resolved.devices, model) {
         let run = TrainingRun { layout, layers: vec![], ..resolved.run.clone() };
-        let Ok(timed) = RunTimeModel::new(model, &run, &resolved.accelerator, resolved.devices) else { continue };
+        let Ok(timed) = TimedRun::new(model, &run, &resolved.accelerator, resolved.devices, constants) else {
+            continue;
+        };
         if timed.fits() {
-            found.push(CandidateLayout { layout, log: timed.log_time(theta), slope: timed.gradient(theta) });
+            found.push(CandidateLayout {
+                layout,
+                log: timed.log_time(&FACTORS, logs),
+                slope: timed.gradient(&FACTORS, logs),
+            });
         }
     }
     found.sort_by(|a, b| a.log.total_cmp(&b.log).then_with(|| a.layout.to_string().cmp(&b.layout.to_string())));
@@ -103,15 +111,13 @@ fn layouts(base: &Layout, devices: u64, model: &Model) -> Vec<Layout> {
 }
 
 /// Variance of the logarithm of two layouts' ratio, summed over all pairs.
-fn unknown(layouts: &[CandidateLayout], covariance: &[[f64; 3]; 3]) -> f64 {
+fn unknown(layouts: &[CandidateLayout], covariance: &[Vec<f64>]) -> f64 {
     let mut sum = 0.0;
     for (index, a) in layouts.iter().enumerate() {
         for b in &layouts[..index] {
             let difference: Vec<f64> = a.slope.iter().zip(&b.slope).map(|(x, y)| x - y).collect();
-            for i in 0..3 {
-                for j in 0..3 {
-                    sum += difference[i] * covariance[i][j] * difference[j];
-                }
+            for (x, row) in difference.iter().zip(covariance) {
+                sum += x * row.iter().zip(&difference).map(|(c, y)| c * y).sum::<f64>();
             }
         }
     }
@@ -119,14 +125,9 @@ fn unknown(layouts: &[CandidateLayout], covariance: &[[f64; 3]; 3]) -> f64 {
 }
 
 /// Covariance after a run whose time has these derivatives.
-fn after(covariance: &[[f64; 3]; 3], slope: &Theta) -> [[f64; 3]; 3] {
+fn after(covariance: &[Vec<f64>], slope: &[f64]) -> Vec<Vec<f64>> {
     let seen: Vec<f64> = covariance.iter().map(|row| row.iter().zip(slope).map(|(c, s)| c * s).sum()).collect();
     let spread = NOISE.powi(2) + seen.iter().zip(slope).map(|(a, b)| a * b).sum::<f64>();
-    let mut narrowed = *covariance;
-    for i in 0..3 {
-        for j in 0..3 {
-            narrowed[i][j] -= seen[i] * seen[j] / spread;
-        }
-    }
-    narrowed
+    let narrowed = |(row, own): (&Vec<f64>, &f64)| row.iter().zip(&seen).map(|(c, s)| c - own * s / spread).collect();
+    covariance.iter().zip(&seen).map(narrowed).collect()
 }

@@ -5,6 +5,7 @@
 
 mod classes;
 mod domain;
+pub mod refit;
 pub mod rows;
 pub mod summary;
 

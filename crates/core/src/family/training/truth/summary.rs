@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::{
     CLASSES, RunClass,
+    refit::RowFit,
     rows::{PublishedRun, SOURCES, SkippedRows},
 };
 use crate::family::training::{check::Refusal, estimate::Estimate};
@@ -96,8 +97,8 @@ fn rates(rows: &[&PredictedRun<'_>]) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// Tables as Markdown: classes, sources, another predictor's runs, and the rows that could not be expressed.
-pub fn markdown(predicted: &[PredictedRun<'_>], left: &[SkippedRows]) -> String {
-    by_class(predicted) + "\n" + &by_source(predicted) + "\n" + &peers(predicted) + &left_rows(left)
+pub fn markdown(predicted: &[PredictedRun<'_>], fits: &[RowFit<'_>], left: &[SkippedRows]) -> String {
+    by_class(predicted, fits) + "\n" + &by_source(predicted) + "\n" + &peers(predicted) + &left_rows(left)
 }
 
 fn percent(share: f64) -> String {
@@ -116,10 +117,16 @@ pub fn of_class<'a>(
     (rows, time, memory)
 }
 
-fn by_class(predicted: &[PredictedRun<'_>]) -> String {
+/// Errors of a class's runs, each predicted with constants fitted without its source; `None` if no fit has them.
+pub fn left_out(fits: &[RowFit<'_>], class: &RunClass) -> Option<Errors> {
+    let runs = fits.iter().flat_map(|fit| &fit.runs).filter(|run| run.class == Some(class));
+    errors(runs.map(|run| run.left_out))
+}
+
+fn by_class(predicted: &[PredictedRun<'_>], fits: &[RowFit<'_>]) -> String {
     let mut text = String::from(
-        "| class | runs | mean error | nine of ten within | bias | worst | memory: runs | mean | nine of ten within |\n\
-        |---|---|---|---|---|---|---|---|---|\n",
+        "| class | runs | mean error | nine of ten within | bias | worst | left out: mean | nine of ten within | \
+        memory: runs | mean | nine of ten within |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for class in CLASSES {
         let (_, Some(time), memory) = of_class(predicted, class) else { continue };
@@ -127,12 +134,14 @@ fn by_class(predicted: &[PredictedRun<'_>]) -> String {
             format!("{} | {} | {}", memory.count, percent(memory.mean), percent(memory.band))
         });
         let shares = [time.mean, time.band, time.bias, time.worst].map(percent).join(" | ");
-        _ = writeln!(text, "| {} | {} | {shares} | {memory} |", class.class, time.count);
+        let left = left_out(fits, class)
+            .map_or("– | –".to_string(), |left| format!("{} | {}", percent(left.mean), percent(left.band)));
+        _ = writeln!(text, "| {} | {} | {shares} | {left} | {memory} |", class.class, time.count);
     }
     let outside: Vec<&PredictedRun<'_>> = predicted.iter().filter(|row| row.estimate.trust.class().is_none()).collect();
     if let Some(time) = errors(outside.iter().map(|row| row.time_error())) {
         let shares = [time.mean, time.band, time.bias, time.worst].map(percent).join(" | ");
-        _ = writeln!(text, "| in no class | {} | {shares} | – | – | – |", time.count);
+        _ = writeln!(text, "| in no class | {} | {shares} | – | – | – | – | – |", time.count);
     }
     text
 }
