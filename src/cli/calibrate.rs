@@ -1,6 +1,6 @@
 //! `plantui calibrate`: fits the constants of `estimate` to the user's own measured runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     family::training::{
         Model,
-        calibrate::{self, CalibrationFit, RunError},
+        calibrate::{self, CalibrationFit, KernelFit, MeasuredKernels, MeasuredRun, RunError},
         request::Request,
     },
     units,
@@ -24,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   plantui calibrate llama-3.1-8b --runs runs.csv --write ours.json
   plantui calibrate path/to/config.json --runs a.log --runs b.log --hardware h100
+  plantui calibrate --kernels kernels.json --hardware my-board.toml --stack torchtitan --write ours.json
   plantui estimate llama-3.1-70b --devices 64 --parallel tp=8 --global-batch 128 --calibration ours.json
 
 Runs are a CSV table or logs of Megatron-LM or torchtitan. The first line of a table names its columns as `plantui \
@@ -34,15 +35,21 @@ optional. Flags here give what the runs do not state.
   4,4,64,128,14.9
   8,2,64,128,15.8";
 
+/// Schema of the JSON document.
+const SCHEMA: &str = "plantui.calibrate/1";
+
 /// Fit the constants of `estimate` to measured runs
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CalibrateArgs {
     /// The model of the runs: as `plantui estimate` takes it
-    model: String,
+    model: Option<String>,
     /// Measured runs: a table or an engine's log; may be repeated
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE")]
     runs: Vec<PathBuf>,
+    /// Measured kernels and iterations of one device: the file of examples/measure/measure.py
+    #[arg(long, value_name = "FILE")]
+    kernels: Option<PathBuf>,
     /// Hardware, if the runs do not state it [default: h100]
     #[arg(long, value_name = "ID")]
     hardware: Option<String>,
@@ -92,23 +99,62 @@ impl CalibrateArgs {
     pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = self.write.as_deref().map(|path| Destination::new(Some(path), self.force));
         destination.as_ref().map_or(Ok(()), Destination::check)?;
-        let model = estimate::model(&self.model)?;
+        if self.model.is_none() != self.runs.is_empty() || self.model.is_none() && self.kernels.is_none() {
+            let repair = "give a model with --runs FILE, or --kernels FILE, or both";
+            return Err(Failure::refused("calibrate needs a model and its runs, or measured kernels", repair));
+        }
         let defaults = self.defaults()?;
+        let kernels = self.kernels.as_deref().map(|path| self.kernels(path, &defaults)).transpose()?;
+        let on_kernels = kernels.as_ref().map(|(_, fit)| &fit.calibration);
+        let fit = match &self.model {
+            Some(word) => {
+                let model = estimate::model(word)?;
+                let runs = self.runs(&model, &defaults)?;
+                let fit = CalibrationFit::of(&model, &runs, on_kernels)?;
+                Some((model, fit))
+            }
+            None => None,
+        };
+        let calibration = fit.as_ref().map(|(_, fit)| &fit.calibration).or(on_kernels);
+        if let (Some(destination), Some(calibration)) = (destination, calibration) {
+            let text = serde_json::to_string_pretty(calibration).unwrap_or_default();
+            destination.write(&(text + "\n"))?;
+        }
+        let text = if self.json {
+            let mut document =
+                fit.as_ref().map_or_else(|| json!({"schema": SCHEMA}), |(model, fit)| json_of(model, fit));
+            if let Some((file, kernels)) = &kernels {
+                document["kernels"] = kernels_json(file, kernels);
+                document["calibration"] = json!(calibration);
+            }
+            serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+        } else {
+            let of_kernels = kernels.as_ref().map(|(file, fit)| kernel_tables(file, fit));
+            let of_runs = fit.as_ref().map(|(model, fit)| tables(model, fit));
+            of_kernels.into_iter().chain(of_runs).collect::<Vec<String>>().join("\n")
+        };
+        Destination::Standard.write(&text)?;
+        Ok(CommandEnd::Done)
+    }
+
+    fn runs(&self, model: &Model, defaults: &Request) -> Result<Vec<MeasuredRun>, Failure> {
         let mut runs = vec![];
         for path in &self.runs {
             let bytes = formats::read_file(path)?;
             let source = input::shown(path);
             let text = detect::text(&bytes, &source, &detect::RUNS)?;
-            runs.extend(calibrate::read(text, &source, &model, &defaults)?);
+            runs.extend(calibrate::read(text, &source, model, defaults)?);
         }
-        let fit = CalibrationFit::of(&model, &runs)?;
-        if let Some(destination) = destination {
-            let text = serde_json::to_string_pretty(&fit.calibration).unwrap_or_default();
-            destination.write(&(text + "\n"))?;
-        }
-        let text = if self.json { json_of(&model, &fit) } else { tables(&model, &fit) };
-        Destination::Standard.write(&text)?;
-        Ok(CommandEnd::Done)
+        Ok(runs)
+    }
+
+    fn kernels(&self, path: &Path, defaults: &Request) -> Result<(MeasuredKernels, KernelFit), Failure> {
+        let bytes = formats::read_file(path)?;
+        let source = input::shown(path);
+        let file = MeasuredKernels::parse(&String::from_utf8_lossy(&bytes), &source)?;
+        let (accelerator, stack) = defaults.platform();
+        let fit = file.fit(&accelerator, stack, &source)?;
+        Ok((file, fit))
     }
 
     fn defaults(&self) -> Result<Request, Failure> {
@@ -124,6 +170,73 @@ impl CalibrateArgs {
         ];
         estimate::request(&flags, &self.settings)
     }
+}
+
+fn kernel_tables(file: &MeasuredKernels, fit: &KernelFit) -> String {
+    let mut text = String::new();
+    let calibration = &fit.calibration;
+    let [device, torch] = [&file.device, &file.torch].map(|name| crate::text::printable(name));
+    line(
+        &mut text,
+        format_args!("kernels of {device} (PyTorch {torch}) for {}, {}", calibration.hardware, calibration.stack),
+    );
+    text.push('\n');
+    let head = ["constant", "factor", "from", "to", "measurements"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for factor in &fit.factors {
+        let [least, most] = factor.range;
+        let figures = [factor.value, least, most].map(|value| format!("{value:.3}"));
+        rows.push([factor.constant.into()].into_iter().chain(figures).chain([factor.rows.to_string()]).collect());
+    }
+    table(&mut text, &rows);
+    text.push('\n');
+    if fit.iterations.is_empty() {
+        line(
+            &mut text,
+            format_args!("no iteration was measured: the level of all rates is that of the published runs"),
+        );
+        return text;
+    }
+    let head = ["microbatch", "measured", "shipped", "fitted", "memory"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for row in &fit.iterations {
+        rows.push(vec![
+            row.micro_batch.to_string(),
+            units::seconds(row.measured_s),
+            signed(row.shipped_error),
+            signed(row.fitted_error),
+            row.memory_error.map_or("-".into(), signed),
+        ]);
+    }
+    table(&mut text, &rows);
+    text.push('\n');
+    line(&mut text, format_args!("factor on all rates of computing, by the iterations: {:.3}", calibration.compute));
+    text
+}
+
+fn kernels_json(file: &MeasuredKernels, fit: &KernelFit) -> Value {
+    let factors = fit.factors.iter().map(|factor| {
+        json!({"constant": factor.constant, "value": factor.value, "range": factor.range, "rows": factor.rows})
+    });
+    let iterations = fit.iterations.iter().map(|row| {
+        json!({
+            "micro_batch": row.micro_batch,
+            "measured_s": row.measured_s,
+            "shipped_error": row.shipped_error,
+            "fitted_error": row.fitted_error,
+            "memory_error": row.memory_error,
+        })
+    });
+    json!({
+        "device": file.device,
+        "torch": file.torch,
+        "factors": factors.collect::<Vec<_>>(),
+        "iterations": iterations.collect::<Vec<_>>(),
+    })
+}
+
+fn signed(share: f64) -> String {
+    format!("{:+.1}%", 100.0 * share)
 }
 
 fn tables(model: &Model, fit: &CalibrationFit) -> String {
@@ -155,7 +268,6 @@ fn tables(model: &Model, fit: &CalibrationFit) -> String {
     text.push('\n');
     let head = ["layout", "measured", "shipped", "fitted", "left out", "memory", "run"];
     let mut rows = vec![head.map(String::from).to_vec()];
-    let signed = |share: f64| format!("{:+.1}%", 100.0 * share);
     for row in &fit.rows {
         rows.push(vec![
             row.layout.clone(),
@@ -214,7 +326,7 @@ fn tables(model: &Model, fit: &CalibrationFit) -> String {
     text
 }
 
-fn json_of(model: &Model, fit: &CalibrationFit) -> String {
+fn json_of(model: &Model, fit: &CalibrationFit) -> Value {
     let factors: Vec<Value> = fit
         .factors
         .iter()
@@ -250,14 +362,13 @@ fn json_of(model: &Model, fit: &CalibrationFit) -> String {
             "remains": next.remains,
         })
     });
-    let document = json!({
-        "schema": "plantui.calibrate/1",
+    json!({
+        "schema": SCHEMA,
         "model": model.name,
         "factors": factors,
         "runs": rows,
         "left_out_error": fit.calibration.left_out_error,
         "next_run": next,
         "calibration": fit.calibration,
-    });
-    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    })
 }

@@ -294,6 +294,33 @@ fn a_calibration_is_written_applied_and_told() {
 }
 
 #[test]
+fn measured_kernels_calibrate_a_device() {
+    let folder = Folder::new();
+    let kernels = r#"{"schema": "plantui.kernels/1", "device": "board", "torch": "2.6", "products": [{"precision": "bf16",
+        "m": 8192, "n": 8192, "k": 8192, "seconds": 0.03}], "attention": [], "copies": [], "iterations": []}"#;
+    let kernels = folder.file("kernels.json", kernels);
+    let file = folder.path("ours.json").to_str().unwrap().to_string();
+    let text = stdout(&["calibrate", "--kernels", &kernels, "--hardware", "rtx-3090", "--write", &file], 0);
+    assert!(text.contains("kernels of board (PyTorch 2.6) for rtx-3090") && text.contains("gemm_16"), "{text}");
+    assert!(text.contains("no iteration was measured"), "{text}");
+    let asked =
+        ["estimate", "llama-3.2-1b", "--hardware", "rtx-3090", "--devices", "8", "--global-batch", "64", "--json"];
+    let (before, after) = (json(&asked, 0), json(&[&asked[..], &["--calibration", &file]].concat(), 0));
+    assert!(number(&after, "/iteration_s") > number(&before, "/iteration_s"));
+    let document = json(&["calibrate", "--kernels", &kernels, "--hardware", "rtx-3090", "--json"], 0);
+    assert_eq!(document["schema"], "plantui.calibrate/1");
+    assert_eq!(document["kernels"]["factors"][0]["constant"], "gemm_16");
+    assert_eq!(document["calibration"]["hardware"], "rtx-3090");
+    let text = std::fs::read_to_string(&kernels).unwrap();
+    let fast = folder.file("fast.json", &text.replace("0.03", "0.01"));
+    let error = refusal(&["calibrate", "--kernels", &fast, "--hardware", "rtx-3090"]);
+    assert!(error.contains("110 TFLOP/s in 16 bits, more than the 71 TFLOP/s of rtx-3090"), "{error}");
+    for call in [&["calibrate"][..], &["calibrate", "llama-3-8b"], &["calibrate", "--runs", "runs.csv"]] {
+        assert!(refusal(call).contains("or --kernels FILE"));
+    }
+}
+
+#[test]
 fn a_topology_gives_links_machines_and_devices() {
     let asked = ["estimate", "llama-3.1-8b", "--parallel", "tp=2", "--global-batch", "64", "--json"];
     let of = |topology: &str| json(&[&asked[..], &["--topology", topology]].concat(), 0);

@@ -1,9 +1,9 @@
 //! Calibration on runs of a stack whose constants are not the shipped ones.
 
 use plantui::family::training::{
-    Calibration, Estimate, Model,
-    calibrate::{self, CalibrationFit, MeasuredRun},
-    published,
+    Calibration, Estimate, Model, Stack,
+    calibrate::{self, CalibrationFit, MeasuredKernels, MeasuredRun},
+    hardware, published,
     request::Request,
 };
 
@@ -19,6 +19,7 @@ fn foreign() -> Calibration {
         links: 0.6,
         data_exposed: 1.0,
         memory: 1.0,
+        kernels: std::collections::BTreeMap::new(),
         left_out_error: 0.0,
     }
 }
@@ -72,7 +73,7 @@ fn four_runs_of_a_foreign_stack_bring_the_error_on_the_others_below_six_percent(
     let runs = measured(&model, &LAYOUTS);
     let (known, others) = runs.split_at(4);
     let before = errors(&model, others, None);
-    let fit = CalibrationFit::of(&model, known).unwrap();
+    let fit = CalibrationFit::of(&model, known, None).unwrap();
     let after = errors(&model, others, Some(&fit.calibration));
     assert!(before > 0.12 && after < 0.06, "{before} to {after}: {:?}", fit.factors);
     assert!(fit.calibration.compute < 0.95 && fit.calibration.links < 0.9, "{:?}", fit.calibration);
@@ -87,18 +88,18 @@ fn four_runs_of_a_foreign_stack_bring_the_error_on_the_others_below_six_percent(
 fn few_runs_fit_few_factors() {
     let model = published::find("llama-3.1-70b").unwrap();
     let runs = measured(&model, &LAYOUTS);
-    let one = CalibrationFit::of(&model, &runs[..1]).unwrap();
+    let one = CalibrationFit::of(&model, &runs[..1], None).unwrap();
     assert_eq!(one.factors.iter().map(|f| f.identified).collect::<Vec<_>>(), [true, false, false]);
     assert!(one.rows[0].left_out_error.is_none() && one.factors[1].value == 1.0);
-    let two = CalibrationFit::of(&model, &runs[..2]).unwrap();
+    let two = CalibrationFit::of(&model, &runs[..2], None).unwrap();
     assert!(two.factors[1].identified && !two.factors[2].identified);
     // Without transfers nothing is told of links.
     let small = published::find("llama-3.2-1b").unwrap();
     let text = "devices,global_batch,mbs,measured_s\n1,8,1,1.0\n1,16,1,2.0\n1,16,2,2.0\n";
     let alone = calibrate::read(text, "runs.csv", &small, &Request::default()).unwrap();
-    let fit = CalibrationFit::of(&small, &alone).unwrap();
+    let fit = CalibrationFit::of(&small, &alone, None).unwrap();
     assert!(!fit.factors[1].identified && fit.calibration.links == 1.0);
-    assert!(CalibrationFit::of(&small, &[]).is_err());
+    assert!(CalibrationFit::of(&small, &[], None).is_err());
 }
 
 const MEGATRON: &str = "\
@@ -197,4 +198,76 @@ fn tables_are_refused_with_line_and_column() {
     assert!(!settings.dp_overlap && settings.text("attention") == "flash2");
     let other = refusal("model,global_batch,measured_s\nqwen3-8b,8,1\n");
     assert_eq!(other, "r.csv:2: model is `qwen3-8b`, must be the model of these runs, llama-3.1-8b");
+}
+
+/// Kernels of an H100 that are as fast as the reference's times `speed`.
+fn kernels(speed: f64, iterations: &str) -> String {
+    let sustained = hardware::find("h100").unwrap().sustained_16(1.0);
+    let product = |m: f64, n: f64, k: f64| {
+        let edge = 1.0 + 112.0 / m + 74.0 / n + 149.0 / k;
+        let seconds = (2.0 * m * n * k / (0.842 * sustained) * edge + 3.1e-6) / speed;
+        format!(r#"{{"precision": "bf16", "m": {m}, "n": {n}, "k": {k}, "seconds": {seconds}}}"#)
+    };
+    let products =
+        [product(4096.0, 4096.0, 4096.0), product(8192.0, 8192.0, 2048.0), product(256.0, 64.0, 64.0)].join(", ");
+    let copy = 2e9 / (0.9 * 3.35e12 * speed);
+    format!(
+        r#"{{"schema": "plantui.kernels/1", "device": "H100", "torch": "2.6", "products": [{products}], "attention": [],
+        "copies": [{{"bytes": 2e9, "seconds": {copy}}}], "iterations": [{iterations}]}}"#
+    )
+}
+
+#[test]
+fn measured_kernels_scale_the_shipped_constants() {
+    let h100 = hardware::find("h100").unwrap();
+    for speed in [1.0, 0.8] {
+        let file = MeasuredKernels::parse(&kernels(speed, ""), "k.json").unwrap();
+        let fit = file.fit(&h100, Stack::Plain, "k.json").unwrap();
+        let names: Vec<&str> = fit.factors.iter().map(|factor| factor.constant).collect();
+        assert_eq!(names, ["gemm_16", "memory"]);
+        assert_eq!(fit.factors[0].rows, 2, "the small product tells nothing of large ones");
+        assert!(fit.factors.iter().all(|factor| (factor.value / speed - 1.0).abs() < 1e-9), "{:?}", fit.factors);
+        assert!(fit.iterations.is_empty() && fit.calibration.compute == 1.0);
+        assert_eq!(fit.calibration.problem(), None);
+    }
+}
+
+#[test]
+fn measured_iterations_set_the_level_and_leave_the_kernels_their_ratio() {
+    let h100 = hardware::find("h100").unwrap();
+    let config = r#"{"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 8192, "vocab_size": 128256, "tie_word_embeddings": false}"#;
+    let row = |seconds: f64| {
+        format!(
+            r#"{{"config": {config}, "sequence": 4096, "micro_batch": 2, "precision": "bf16", "compiled": true,
+            "seconds": {seconds}, "peak_bytes": 3e10}}"#
+        )
+    };
+    let fit = |seconds: f64| {
+        let file = MeasuredKernels::parse(&kernels(1.0, &row(seconds)), "k.json").unwrap();
+        file.fit(&h100, Stack::Plain, "k.json").unwrap()
+    };
+    let usual = fit(0.235);
+    let slow = fit(0.235 * 1.2);
+    assert!(slow.calibration.compute < usual.calibration.compute / 1.1);
+    assert!(slow.iterations[0].fitted_error.abs() < 0.05 && slow.iterations[0].memory_error.is_some());
+    assert_eq!(slow.calibration.kernels, usual.calibration.kernels);
+    // Runs of several devices are fitted on top of the kernels.
+    let model = published::find("llama-3.1-70b").unwrap();
+    let runs = measured(&model, &LAYOUTS);
+    let both = CalibrationFit::of(&model, &runs, Some(&slow.calibration)).unwrap();
+    assert_eq!(both.calibration.kernels, slow.calibration.kernels);
+    assert!(errors(&model, &runs, Some(&both.calibration)) < 0.06);
+}
+
+#[test]
+fn a_file_without_kernels_is_refused_with_the_place() {
+    let refusal = |text: &str| MeasuredKernels::parse(text, "k.json").unwrap_err().to_string();
+    assert!(refusal("{").starts_with("k.json:1:"));
+    assert!(refusal(&kernels(1.0, "").replace("kernels/1", "kernels/9")).contains("must be plantui.kernels/1"));
+    assert!(refusal(&kernels(-1.0, "")).contains("must be above 0"));
+    let small = kernels(1.0, "").replace("4096", "96").replace("8192", "96");
+    let file = MeasuredKernels::parse(&small, "k.json").unwrap();
+    let error = file.fit(&hardware::find("h100").unwrap(), Stack::Plain, "k.json").unwrap_err();
+    assert!(error.to_string().contains("no product in 16 bits of at least 2048 x 1024 x 1024"), "{error}");
 }

@@ -204,7 +204,7 @@ impl Request {
         let Some(global_batch) = self.global_batch else {
             return refuse("no global batch is given".into(), "give --global-batch, the sequences in an iteration");
         };
-        let stack = self.stack.unwrap_or(Stack::Megatron2025);
+        let (accelerator, stack) = self.platform();
         let usual = if model.has_experts() { stack.expert_tensor(tensor, expert) } else { 1 };
         let expert_tensor = self.degrees[5].unwrap_or(usual);
         let run = TrainingRun {
@@ -228,7 +228,12 @@ impl Request {
             zero_bubble,
             links: None,
         };
-        Ok(ResolvedRequest { run, accelerator: self.resolve_hardware(), devices, stack })
+        Ok(ResolvedRequest { run, accelerator, devices, stack })
+    }
+
+    /// Hardware and stack, or the defaults of a request that names none.
+    pub fn platform(&self) -> (Accelerator, Stack) {
+        (self.resolve_hardware(), self.stack.unwrap_or(Stack::Megatron2025))
     }
 
     /// Settings of the stack with the requested changes. Tensor-parallel overlap is disabled with sequence parallelism,

@@ -1,8 +1,14 @@
 //! Calibration of a software stack by measured runs: factors on the shipped constants.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{family::training::fit::Factor, workload::training::constants::Constants};
+use super::kernels::ByConstant;
+use crate::{
+    family::training::fit::Factor,
+    workload::training::{constants::Constants, hardware::Generation, run::Stack},
+};
 
 /// Schema of a calibration file.
 pub(super) const SCHEMA: &str = "plantui.calibration/1";
@@ -44,6 +50,9 @@ pub struct Calibration {
     pub data_exposed: f64,
     /// Factor on a stage's memory, if runs state their memory.
     pub memory: f64,
+    /// Factors on single constants from measured kernels, by name of the constant.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernels: ByConstant,
     /// Mean error of the runs, each predicted from the others. With a single run, its error before the fit.
     pub left_out_error: f64,
 }
@@ -62,14 +71,21 @@ impl Calibration {
             links: value(1),
             data_exposed: value(2),
             memory: 1.0,
+            kernels: BTreeMap::new(),
             left_out_error: 0.0,
         }
     }
 
     /// Constants with the factors applied.
     pub fn apply(&self, constants: &Constants) -> Constants {
+        let mut measured = *constants;
+        for (name, factor) in &self.kernels {
+            if let Some(value) = measured.by_name(name) {
+                *value *= factor;
+            }
+        }
         let logs = [self.compute, self.links, self.data_exposed].map(f64::ln);
-        Factor::apply(&FACTORS, &logs, constants)
+        Factor::apply(&FACTORS, &logs, &measured)
     }
 
     /// Reason why a file's content cannot be used, if it cannot.
@@ -83,7 +99,13 @@ impl Calibration {
             ("data_exposed", self.data_exposed),
             ("memory", self.memory),
         ];
-        let odd = factors.into_iter().find(|(_, factor)| !(*factor > 0.01 && *factor < 100.0))?;
+        let mut any = Constants::shipped(Generation::Hopper, Stack::Plain);
+        if let Some(name) = self.kernels.keys().find(|name| any.by_name(name).is_none()) {
+            let known = any.named().map(|(name, _)| name).join(", ");
+            return Some(format!("kernels has `{}`, must name a constant: {known}", crate::text::printable(name)));
+        }
+        let kernels = self.kernels.iter().map(|(name, factor)| (name.as_str(), *factor));
+        let odd = factors.into_iter().chain(kernels).find(|(_, factor)| !(*factor > 0.01 && *factor < 100.0))?;
         Some(format!("{} is {}, must be a factor between 0.01 and 100", odd.0, odd.1))
     }
 }

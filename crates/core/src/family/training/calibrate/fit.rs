@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     family::training::fit::{FittedFactors, Observation, TimedRun},
-    workload::training::{constants::Constants, model::Model},
+    workload::training::{constants::Constants, hardware::Accelerator, model::Model, run::Stack},
 };
 
 /// Fitted factor.
@@ -62,18 +62,18 @@ pub struct CalibrationFit {
 }
 
 impl CalibrationFit {
-    /// Fits the factors to runs of a model.
+    /// Fits the factors to runs of a model, on top of factors on single constants (`kernels`).
     ///
     /// # Errors
     /// [`RunError`] if an engine refuses one of the runs, or if there are no runs.
-    pub fn of(model: &Model, runs: &[MeasuredRun]) -> Result<Self, RunError> {
+    pub fn of(model: &Model, runs: &[MeasuredRun], kernels: Option<&Calibration>) -> Result<Self, RunError> {
         let Some(first) = runs.first() else {
             return Err(RunError::new("the runs", "are none", "give at least one measured run"));
         };
         let mut all = vec![];
         for run in runs {
             let resolved = &run.resolved;
-            let constants = Constants::shipped(resolved.accelerator.generation, resolved.run.stack);
+            let constants = on_kernels(&resolved.accelerator, resolved.run.stack, kernels);
             let one = TimedRun::new(model, &resolved.run, &resolved.accelerator, resolved.devices, constants)
                 .map_err(|refusal| RunError::of(&run.place, refusal))?;
             all.push((one, run.measured_s.ln()));
@@ -88,15 +88,14 @@ impl CalibrationFit {
         };
         let mean = |values: Vec<f64>| values.iter().map(|v| v.abs()).sum::<f64>() / values.len() as f64;
         let left_out_error = mean(rows.iter().map(|row| row.left_out_error.unwrap_or(row.shipped_error)).collect());
-        let ratios: Vec<f64> =
-            rows.iter().filter_map(|row| row.memory_error.map(|error| -(1.0 + error).ln())).collect();
-        let memory = if ratios.is_empty() { 1.0 } else { (ratios.iter().sum::<f64>() / ratios.len() as f64).exp() };
+        let memory = memory_factor(rows.iter().filter_map(|row| row.memory_error));
         let calibration = Calibration {
             model: model.name.clone(),
             hardware: told(runs.iter().map(|run| run.resolved.accelerator.id.to_string()).collect()),
             stack: told(runs.iter().map(|run| run.resolved.stack.id().to_string()).collect()),
             runs: runs.len() as u32,
             memory,
+            kernels: kernels.map(|kernels| kernels.kernels.clone()).unwrap_or_default(),
             left_out_error,
             ..Calibration::of_logs(&solution.logs)
         };
@@ -111,9 +110,22 @@ impl CalibrationFit {
                 identified: solution.identified[index],
             })
             .collect();
-        let next = next::run(model, first, runs, &solution.logs, &solution.covariance);
+        let next = next::run(model, first, runs, &solution.logs, &solution.covariance, kernels);
         Ok(CalibrationFit { calibration, factors, rows, next })
     }
+}
+
+/// Shipped constants with the factors of measured kernels.
+pub(super) fn on_kernels(accelerator: &Accelerator, stack: Stack, kernels: Option<&Calibration>) -> Constants {
+    let shipped = Constants::shipped(accelerator.generation, stack);
+    let kernels = kernels.map(|kernels| kernels.kernels.clone()).unwrap_or_default();
+    Calibration { kernels, ..Calibration::of_logs(&[]) }.apply(&shipped)
+}
+
+/// Factor on predicted memory that takes these relative errors away; 1 if there are none.
+fn memory_factor(errors: impl Iterator<Item = f64>) -> f64 {
+    let ratios: Vec<f64> = errors.map(|error| -(1.0 + error).ln()).collect();
+    if ratios.is_empty() { 1.0 } else { (ratios.iter().sum::<f64>() / ratios.len() as f64).exp() }
 }
 
 fn rows(runs: &[MeasuredRun], observed: &[Observation<'_>], logs: &[f64]) -> Vec<FittedRun> {

@@ -3,10 +3,11 @@
 //! [`read`] takes runs from a table or an engine's log. [`CalibrationFit::of`] finds the factors on rates and exposure
 //! that fit the measurements best, with their uncertainties. It also reports the leave-one-out error of each run, the
 //! factors that the runs do not identify, and the most informative next run. `O(runs · rounds)` predictions for the
-//! fit, and as many for each run left out. The search for the next run predicts some hundred layouts.
+//! fit, and as many for each run left out. [`MeasuredKernels`] has the kernels and iterations of one device. The search for the next run predicts some hundred layouts.
 
 mod calibration;
 mod fit;
+mod kernels;
 mod log;
 mod next;
 mod table;
@@ -21,6 +22,7 @@ use crate::workload::training::model::Model;
 
 pub use calibration::Calibration;
 pub use fit::{CalibrationFit, FittedFactor, FittedRun};
+pub use kernels::{FittedIteration, KernelFactor, KernelFit, MeasuredKernels};
 pub use next::NextRun;
 
 /// Measured run.

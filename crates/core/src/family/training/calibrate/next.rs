@@ -6,11 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{MeasuredRun, calibration::FACTORS};
+use super::{
+    MeasuredRun,
+    calibration::{Calibration, FACTORS},
+    fit::on_kernels,
+};
 use crate::{
     family::training::fit::{NOISE, TimedRun},
     workload::training::{
-        constants::Constants,
         model::Model,
         run::{Layout, TrainingRun},
     },
@@ -46,10 +49,11 @@ pub(super) fn run(
     runs: &[MeasuredRun],
     logs: &[f64],
     covariance: &[Vec<f64>],
+    kernels: Option<&Calibration>,
 ) -> Option<NextRun> {
     let resolved = &first.resolved;
     let made: BTreeSet<String> = runs.iter().map(|run| run.resolved.run.layout.to_string()).collect();
-    let constants = Constants::shipped(resolved.accelerator.generation, resolved.run.stack);
+    let constants = on_kernels(&resolved.accelerator, resolved.run.stack, kernels);
     let mut found = vec![];
     for layout in layouts(&resolved.run.layout, resolved.devices, model) {
         let run = TrainingRun { layout, layers: vec![], ..resolved.run.clone() };
