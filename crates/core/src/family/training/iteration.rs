@@ -14,7 +14,7 @@ use crate::workload::training::{
     constants::Constants,
     hardware::Accelerator,
     model::{Model, Projection},
-    run::{LinkShares, Recompute, TrainingRun},
+    run::{LinkShares, Modules, Recompute, TrainingRun},
 };
 
 /// Latency of the reduction plus the gather over data-parallel ranks, seconds.
@@ -137,7 +137,9 @@ impl IterationCosts {
         let layers = LayerTimes::new(&rates, model, run);
         let stages: Vec<StageTime> =
             (0..split.stages()).map(|stage| layers.stage(&rates, model, split, stage)).collect();
-        let each: Vec<Parameters> = model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect();
+        let each = Parameters::by_kind(model, run);
+        let adapters = Parameters::adapters_by_kind(model, run).unwrap_or_default();
+        let trained = |stage| Parameters::trained(model, run, split, stage, [&each, &adapters]);
         let devices = run.layout.devices() as f64;
         let links = LinkTime::new(rates, run, split.stages());
         let transfer = links.exposed_transfer(&stages);
@@ -153,12 +155,12 @@ impl IterationCosts {
             .enumerate()
             .map(|(index, stage)| {
                 let of = Parameters::on_stage(model, run, split, index, &each);
-                let trained = if frozen { Parameters::trained(model, run, split, index) } else { of };
+                let trained = if frozen { trained(index) } else { of };
                 reduction([of, trained], stage)
             })
             .collect();
         let all = Parameters::mean(model, run, split, &each);
-        let trained = if frozen { Parameters::trained(model, run, split, 0) } else { all };
+        let trained = if frozen { trained(0) } else { all };
         IterationCosts {
             transfer,
             microbatches: run.microbatches(),
@@ -202,6 +204,17 @@ impl IterationCosts {
         terms.iteration = (batch + after) * self.growth + self.fixed;
         terms
     }
+}
+
+/// Seconds of both passes of all layers for one microbatch, on the ranks of one stage, without recomputation.
+pub fn layers_s(model: &Model, run: &TrainingRun, accelerator: &Accelerator, constants: &Constants) -> f64 {
+    let rates = RunRates::new(model, run, accelerator, constants);
+    let each = model.kinds.iter().map(|kind| {
+        let time = rates.layer(kind, Repeated::Modules(Modules::NONE));
+        time.forward.total() + time.backward.total()
+    });
+    let each: Vec<f64> = each.collect();
+    model.layers.iter().map(|&kind| each[usize::from(kind)]).sum()
 }
 
 /// Times of every kind of layer, without and with full recomputation.
@@ -292,19 +305,34 @@ impl Parameters {
         of
     }
 
+    /// Parameters of each kind of layer.
+    pub fn by_kind(model: &Model, run: &TrainingRun) -> Vec<Self> {
+        model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect()
+    }
+
+    /// Parameters of the adapters of each kind of layer; `None` if all weights are trained.
+    pub fn adapters_by_kind(model: &Model, run: &TrainingRun) -> Option<Vec<Self>> {
+        let adapter = run.settings.adapter?;
+        let of = |kind| {
+            let [shared, experts] = adapter.parameters(kind, model.hidden, f64::from(run.layout.tensor));
+            Parameters { shared, experts: experts / run.layout.expert_ranks() as f64 }
+        };
+        Some(model.kinds.iter().map(of).collect())
+    }
+
     /// Parameters with gradients on a stage: all of them, or the adapters'.
-    pub fn trained(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> Self {
-        let Some(adapter) = run.settings.adapter else { return Parameters::of(model, run, split, stage) };
-        let each: Vec<Parameters> = model
-            .kinds
-            .iter()
-            .map(|kind| {
-                let [shared, experts] = adapter.parameters(kind, model.hidden, f64::from(run.layout.tensor));
-                Parameters { shared, experts: experts / run.layout.expert_ranks() as f64 }
-            })
-            .collect();
+    pub fn trained(
+        model: &Model,
+        run: &TrainingRun,
+        split: &StageSplit,
+        stage: usize,
+        [each, adapters]: [&[Parameters]; 2],
+    ) -> Self {
+        if run.settings.adapter.is_none() {
+            return Parameters::on_stage(model, run, split, stage, each);
+        }
         let mut sum = Parameters::default();
-        for (&layer, [count, _]) in each.iter().zip(split.by_kind(stage, model, Recompute::None)) {
+        for (&layer, [count, _]) in adapters.iter().zip(split.by_kind(stage, model, Recompute::None)) {
             sum.add(layer, count);
         }
         sum
@@ -332,14 +360,8 @@ impl Parameters {
     }
 
     /// Parameters of a stage, with the embedding on the first and the projection on the last. Tied ones have a copy on
-    /// each.
-    pub fn of(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> Self {
-        let each: Vec<Parameters> = model.kinds.iter().map(|kind| Parameters::of_layer(model, run, kind)).collect();
-        Parameters::on_stage(model, run, split, stage, &each)
-    }
-
-    /// Like `of`, with the parameters of each kind of layer given.
-    fn on_stage(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
+    /// each. `each` has those of every kind of layer.
+    pub fn on_stage(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
         let mut of = Parameters::of_layers(model, split, stage, each);
         let ends = &model.ends;
         let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);

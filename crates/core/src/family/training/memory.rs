@@ -44,7 +44,8 @@ impl StageMemory {
 
 /// Memory of every stage.
 pub fn stages(model: &Model, run: &TrainingRun, split: &StageSplit) -> Vec<StageMemory> {
-    (0..split.stages()).map(|stage| of_stage(model, run, split, stage)).collect()
+    let layers = MemoryModel::new(model, run);
+    (0..split.stages()).map(|stage| layers.of_stage(split, stage)).collect()
 }
 
 /// Fullest stage plus the reserve as a fraction of the device's memory; 1 is exactly full.
@@ -71,87 +72,151 @@ pub fn in_flight(run: &TrainingRun, stage: usize) -> f64 {
     (m * v).min(2.0 * (p - 1.0 - i) + (v - 1.0) * p + 1.0) / v
 }
 
-/// Memory of one stage.
-pub fn of_stage(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> StageMemory {
-    let of = Parameters::trained(model, run, split, stage);
-    let (shared, experts) = replicas(run);
-    let settings = &run.settings;
-    let over = |of: &Parameters, always: bool| {
-        let by = |ranks: f64| if always { run.shards(ranks) } else { 1.0 };
-        of.shared / by(shared) + of.experts / by(experts)
-    };
-    let divided = |always: bool| over(&of, always);
-    let (all, wide) = (of.shared + of.experts, run.element_bytes());
-    let pipelined = settings.fsdp && run.layout.pipeline > 1;
-    let weights = match settings.fsdp {
-        // Through a pipeline, gathered weights stay for the whole iteration.
-        true if pipelined => wide * all,
-        // Without weights of its own, the optimizer updates the shards. A layer's gathered weights exist while it runs.
-        true if settings.master_bytes == 0 && !settings.parameter_offload => wide * divided(true),
-        true => 0.0,
-        false => wide * all,
-    };
-    let own = f64::from(settings.gradient_bytes) * divided(settings.fsdp || settings.shard_gradients);
-    // Without a reduction in between, gradients are whole until the last microbatch.
-    let accumulated = pipelined || settings.fsdp && settings.accumulate_whole && run.microbatches() > 1;
-    let whole = if accumulated { f64::from(settings.gradient_bytes) * (all - divided(true)) } else { 0.0 };
-    let state = f64::from(settings.master_bytes + 2 * settings.moment_bytes);
-    // Weights in 32 bits are the optimizer's own.
-    let state = if wide > 2.0 { state - f64::from(settings.master_bytes) } else { state };
-    let state = if wide > 2.0 && settings.fsdp { state + wide } else { state };
-    let optimized = divided(settings.fsdp || settings.distributed_optimizer || settings.shard_gradients);
-    let base = settings.adapter.map_or(0.0, |adapter| {
-        let frozen = Parameters::of(model, run, split, stage);
-        let bytes = if adapter.quantised { NF4_BYTES } else { wide };
-        bytes * over(&frozen, settings.fsdp)
-    });
-    StageMemory {
-        weights: weights + base,
-        gradients: own + whole,
-        optimizer: if settings.optimizer_offload { 0.0 } else { state * optimized },
-        activations: activations(model, run, split, stage),
-        work: work(model, run, split, stage),
+/// Bytes of one layer of a kind for one microbatch.
+#[derive(Debug, Clone, Copy)]
+struct LayerMemory {
+    /// Activations that are kept until the backward pass.
+    kept: f64,
+    /// Activations if nothing runs again.
+    all: f64,
+    /// Activations while the modules that run again have theirs back. The attention core is an exception: its scores exist
+    /// for a part of the heads at a time.
+    restored: f64,
+    /// Buffers while the layer runs.
+    running: f64,
+}
+
+/// Memory of any stage of a run, with the bytes of each kind of layer computed once.
+#[derive(Debug)]
+pub struct MemoryModel<'a> {
+    model: &'a Model,
+    run: &'a TrainingRun,
+    layers: Vec<LayerMemory>,
+    parameters: Vec<Parameters>,
+    adapters: Vec<Parameters>,
+}
+
+impl<'a> MemoryModel<'a> {
+    /// Memory of a run.
+    pub fn new(model: &'a Model, run: &'a TrainingRun) -> Self {
+        let modules = run.modules();
+        let core = if modules.has(Modules::CORE_ATTENTION) { Modules::CORE_ATTENTION } else { Modules::NONE };
+        let parameters = Parameters::by_kind(model, run);
+        let layer = |(kind, of): (&LayerKind, &Parameters)| LayerMemory {
+            kept: layer_bytes_with(model, run, kind, modules),
+            all: layer_bytes_with(model, run, kind, Modules::NONE),
+            restored: layer_bytes_with(model, run, kind, core),
+            running: running(model, run, kind, of),
+        };
+        let layers = model.kinds.iter().zip(&parameters).map(layer).collect();
+        let adapters = Parameters::adapters_by_kind(model, run).unwrap_or_default();
+        MemoryModel { model, run, layers, parameters, adapters }
+    }
+
+    /// Memory of one stage.
+    pub fn of_stage(&self, split: &StageSplit, stage: usize) -> StageMemory {
+        let MemoryModel { model, run, .. } = *self;
+        let of = Parameters::trained(model, run, split, stage, [&self.parameters, &self.adapters]);
+        let (shared, experts) = replicas(run);
+        let settings = &run.settings;
+        let over = |of: &Parameters, always: bool| {
+            let by = |ranks: f64| if always { run.shards(ranks) } else { 1.0 };
+            of.shared / by(shared) + of.experts / by(experts)
+        };
+        let divided = |always: bool| over(&of, always);
+        let (all, wide) = (of.shared + of.experts, run.element_bytes());
+        let pipelined = settings.fsdp && run.layout.pipeline > 1;
+        let weights = match settings.fsdp {
+            // Through a pipeline, gathered weights stay for the whole iteration.
+            true if pipelined => wide * all,
+            // Without weights of its own, the optimizer updates the shards. A layer's gathered weights exist while it runs.
+            true if settings.master_bytes == 0 && !settings.parameter_offload => wide * divided(true),
+            true => 0.0,
+            false => wide * all,
+        };
+        let own = f64::from(settings.gradient_bytes) * divided(settings.fsdp || settings.shard_gradients);
+        // Without a reduction in between, gradients are whole until the last microbatch.
+        let accumulated = pipelined || settings.fsdp && settings.accumulate_whole && run.microbatches() > 1;
+        let whole = if accumulated { f64::from(settings.gradient_bytes) * (all - divided(true)) } else { 0.0 };
+        let state = f64::from(settings.master_bytes + 2 * settings.moment_bytes);
+        // Weights in 32 bits are the optimizer's own.
+        let state = if wide > 2.0 { state - f64::from(settings.master_bytes) } else { state };
+        let state = if wide > 2.0 && settings.fsdp { state + wide } else { state };
+        let optimized = divided(settings.fsdp || settings.distributed_optimizer || settings.shard_gradients);
+        let base = settings.adapter.map_or(0.0, |adapter| {
+            let frozen = Parameters::on_stage(model, run, split, stage, &self.parameters);
+            let bytes = if adapter.quantised { NF4_BYTES } else { wide };
+            bytes * over(&frozen, settings.fsdp)
+        });
+        StageMemory {
+            weights: weights + base,
+            gradients: own + whole,
+            optimizer: if settings.optimizer_offload { 0.0 } else { state * optimized },
+            activations: self.activations(split, stage),
+            work: self.work(split, stage),
+        }
+    }
+
+    fn activations(&self, split: &StageSplit, stage: usize) -> f64 {
+        let MemoryModel { model, run, .. } = *self;
+        let flying = in_flight(run, stage);
+        let input = layer_input(model, run);
+        let offloaded = run.settings.activation_offload;
+        let (mut kept, mut largest) = (0.0, 0f64);
+        let counts = split.by_kind(stage, model, run.recompute);
+        let away = split.first_by_kind(stage, model, run.recompute, offloaded as usize);
+        for (layer, ([whole, again], [whole_away, again_away])) in self.layers.iter().zip(counts.into_iter().zip(away))
+        {
+            let bytes = layer.kept;
+            kept += (whole - whole_away) * bytes + (again - again_away) * input;
+            if again > 0.0 {
+                largest = largest.max(layer.all);
+            }
+            if whole_away + again_away > 0.0 {
+                // One layer is on its way to the host, and one on its way back.
+                largest = largest.max(2.0 * bytes);
+            }
+            if whole > 0.0 && !run.modules().has(Modules::OPERATORS) {
+                largest = largest.max(layer.restored - bytes);
+            }
+        }
+        if stage == split.last() && model.prediction_layers > 0 {
+            let last = usize::from(model.layers[model.layers.len() - 1]);
+            kept += f64::from(model.prediction_layers) * self.layers[last].kept;
+        }
+        if stage == 0 {
+            kept += input;
+        }
+        flying * kept + largest
+    }
+
+    /// Larger of a running layer's buffers and the loss's buffers, bytes.
+    fn work(&self, split: &StageSplit, stage: usize) -> f64 {
+        let MemoryModel { model, run, .. } = *self;
+        let (tokens, t, tau, h) =
+            (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
+        let on_stage = self.layers.iter().zip(split.by_kind(stage, model, Recompute::None));
+        let largest =
+            on_stage.filter(|(_, counts)| counts[0] > 0.0).map(|(layer, _)| layer.running).fold(0.0, f64::max);
+        let last = stage == split.last();
+        if !last || model.ends.projection == Projection::None {
+            return largest;
+        }
+        let vocabulary = model.ends.vocabulary as f64;
+        let per_token = match (run.settings.vocab_parallel_loss, run.settings.fused_cross_entropy) {
+            (false, _) if t > 1.0 => 18.0 * vocabulary,
+            (_, true) => 4.0 * vocabulary / t,
+            (_, false) => run.stack.logit_bytes() * vocabulary / t,
+        };
+        // Through a pipeline, FSDP keeps another 32-bit copy of the logits.
+        let copy = if run.settings.fsdp && run.layout.pipeline > 1 { 4.0 * vocabulary / t } else { 0.0 };
+        largest.max(tokens * (per_token + copy + 4.0 * h / tau))
     }
 }
 
 /// Bytes of the input of a layer for one microbatch.
 pub fn layer_input(model: &Model, run: &TrainingRun) -> f64 {
     run.element_bytes() * run.tokens() * model.hidden as f64 / run.sequence_split()
-}
-
-fn activations(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> f64 {
-    let flying = in_flight(run, stage);
-    let input = layer_input(model, run);
-    let offloaded = run.settings.activation_offload;
-    let (mut kept, mut largest) = (0.0, 0f64);
-    let counts = split.by_kind(stage, model, run.recompute);
-    let away = split.first_by_kind(stage, model, run.recompute, offloaded as usize);
-    for (kind, ([whole, again], [whole_away, again_away])) in model.kinds.iter().zip(counts.into_iter().zip(away)) {
-        let bytes = layer_bytes(model, run, kind);
-        kept += (whole - whole_away) * bytes + (again - again_away) * input;
-        if again > 0.0 {
-            largest = largest.max(layer_bytes_with(model, run, kind, Modules::NONE));
-        }
-        if whole_away + again_away > 0.0 {
-            // One layer is on its way to the host, and one on its way back.
-            largest = largest.max(2.0 * bytes);
-        }
-        let modules = run.modules();
-        if whole > 0.0 && !modules.has(Modules::OPERATORS) {
-            // A module that runs again has its activations back for one microbatch, except for the attention core, whose
-            // scores exist for a part of the heads at a time.
-            let core = if modules.has(Modules::CORE_ATTENTION) { Modules::CORE_ATTENTION } else { Modules::NONE };
-            largest = largest.max(layer_bytes_with(model, run, kind, core) - bytes);
-        }
-    }
-    if stage == split.last() && model.prediction_layers > 0 {
-        let last = model.kind(model.layers.len() - 1);
-        kept += f64::from(model.prediction_layers) * layer_bytes(model, run, last);
-    }
-    if stage == 0 {
-        kept += input;
-    }
-    flying * kept + largest
 }
 
 /// Activations of one microbatch that the backward pass of one layer keeps, bytes.
@@ -214,35 +279,17 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
     if again.has(Modules::OPERATORS) { KEPT_OPERATORS * bytes } else { bytes }
 }
 
-/// Larger of a running layer's buffers and the loss's buffers, bytes.
-fn work(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize) -> f64 {
+/// Buffers of a layer that runs, and the weights that are gathered for it, bytes. `parameters` are the layer's.
+fn running(model: &Model, run: &TrainingRun, kind: &LayerKind, parameters: &Parameters) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let gates = |gated: bool| if gated { 2.0 } else { 1.0 };
     let wide = run.element_bytes();
-    let one = |kind: &LayerKind| {
-        let width = match kind.feed_forward {
-            FeedForward::Dense { width, gated } => gates(gated) * width as f64 / t,
-            FeedForward::Experts(e) => gates(e.gated) * ((e.chosen * e.width) as f64 / tau + e.shared_width as f64 / t),
-        };
-        let parameters = Parameters::of_layer(model, run, kind);
-        // FSDP gathers the next layer while one runs. Through a pipeline, all stay gathered.
-        let gathers = run.settings.fsdp && run.layout.pipeline == 1;
-        let gathered = if gathers { 2.0 * wide * (parameters.shared + parameters.experts) } else { 0.0 };
-        tokens * (4.0 * width + 6.0 * h / tau) * wide / 2.0 + wide * parameters.shared + gathered
+    let width = match kind.feed_forward {
+        FeedForward::Dense { width, gated } => gates(gated) * width as f64 / t,
+        FeedForward::Experts(e) => gates(e.gated) * ((e.chosen * e.width) as f64 / tau + e.shared_width as f64 / t),
     };
-    let on_stage = model.kinds.iter().zip(split.by_kind(stage, model, Recompute::None));
-    let largest = on_stage.filter(|(_, counts)| counts[0] > 0.0).map(|(kind, _)| one(kind)).fold(0.0, f64::max);
-    let last = stage == split.last();
-    if !last || model.ends.projection == Projection::None {
-        return largest;
-    }
-    let vocabulary = model.ends.vocabulary as f64;
-    let per_token = match (run.settings.vocab_parallel_loss, run.settings.fused_cross_entropy) {
-        (false, _) if t > 1.0 => 18.0 * vocabulary,
-        (_, true) => 4.0 * vocabulary / t,
-        (_, false) => run.stack.logit_bytes() * vocabulary / t,
-    };
-    // Through a pipeline, FSDP keeps another 32-bit copy of the logits.
-    let copy = if run.settings.fsdp && run.layout.pipeline > 1 { 4.0 * vocabulary / t } else { 0.0 };
-    largest.max(tokens * (per_token + copy + 4.0 * h / tau))
+    // FSDP gathers the next layer while one runs. Through a pipeline, all stay gathered.
+    let gathers = run.settings.fsdp && run.layout.pipeline == 1;
+    let gathered = if gathers { 2.0 * wide * (parameters.shared + parameters.experts) } else { 0.0 };
+    tokens * (4.0 * width + 6.0 * h / tau) * wide / 2.0 + wide * parameters.shared + gathered
 }

@@ -8,8 +8,10 @@ use plantui_core::{
     family::training::{
         Attention, AttentionKernel, Fits, Layout, Modules, Recompute, Stack, TrainingRun,
         check::{self, Refusal},
-        iteration::{IterationCosts, StageTime},
-        links, memory, program,
+        iteration::{self, IterationCosts, StageTime},
+        links,
+        memory::{self, MemoryModel},
+        program,
         run::GroupLinks,
         split::StageSplit,
         truth,
@@ -42,6 +44,8 @@ pub(super) struct Bench<'a> {
     pub(super) topology: Option<&'a Arc<Topology>>,
     /// Bandwidths of the groups of a layout on the topology.
     pub(super) links: RefCell<BTreeMap<[u32; 6], Option<GroupLinks>>>,
+    /// Seconds of all layers for one microbatch, by the degrees on which they depend.
+    layers: RefCell<BTreeMap<([u32; 7], bool), f64>>,
 }
 
 impl<'a> Bench<'a> {
@@ -53,6 +57,7 @@ impl<'a> Bench<'a> {
             with_error: true,
             topology: limits.topology.as_ref().map(|wired| &wired.topology),
             links: RefCell::default(),
+            layers: RefCell::default(),
         }
     }
 
@@ -71,6 +76,27 @@ impl<'a> Bench<'a> {
         run
     }
 
+    /// Lower bound on the iteration time of a layout with any split and any recomputation, seconds: the layers' work on
+    /// their mean stage.
+    pub(super) fn least_time(&self, layout: &Layout, sequence_parallel: bool) -> f64 {
+        let profile = self.profile;
+        let Layout { tensor, pipeline, context, expert, expert_tensor, data, micro_batch, .. } = *layout;
+        // On a topology, links depend on all degrees. Otherwise a layer does not see the other stages and replicas.
+        let [p, d] = if self.topology.is_some() { [pipeline, data] } else { [0; 2] };
+        let key = ([tensor, context, expert, expert_tensor, micro_batch, p, d], sequence_parallel);
+        let known = self.layers.borrow().get(&key).copied();
+        let each = known.unwrap_or_else(|| {
+            let mut configuration = profile.configuration(*layout, Recompute::None);
+            configuration.sequence_parallel = sequence_parallel;
+            let run = self.run(&configuration);
+            let seconds = iteration::layers_s(&profile.model, &run, &profile.accelerator, &profile.constants);
+            self.layers.borrow_mut().insert(key, seconds);
+            seconds
+        });
+        let microbatches = f64::from(self.batch) / f64::from(data) / f64::from(micro_batch);
+        microbatches * each / f64::from(pipeline) + profile.constants.fixed_s
+    }
+
     /// True if a run fits its fullest device, including the error of the memory model if `with_error`.
     pub(super) fn fits(&self, run: &TrainingRun, split: &StageSplit) -> bool {
         let bytes = self.fullest(run, split);
@@ -82,6 +108,9 @@ impl<'a> Bench<'a> {
 
     /// Class of fit for a run with these bytes on its fullest device.
     pub(super) fn fit(&self, run: &TrainingRun, bytes: f64) -> Fits {
+        if bytes > self.memory_bytes {
+            return Fits::No;
+        }
         let TrainingProfile { model, accelerator, constants, .. } = self.profile;
         Fits::of(bytes, self.memory_bytes, truth::memory_error(model, run, accelerator, constants))
     }
@@ -98,7 +127,8 @@ impl<'a> Bench<'a> {
     pub(super) fn fullest(&self, run: &TrainingRun, split: &StageSplit) -> f64 {
         let model = &self.profile.model;
         let last = split.stages() - 1;
-        let of = |stage: usize| memory::of_stage(model, run, split, stage).total();
+        let memory = MemoryModel::new(model, run);
+        let of = |stage: usize| memory.of_stage(split, stage).total();
         let most = if model.kinds.len() == 1 && run.layers.is_empty() {
             [0, 1, last].into_iter().filter(|stage| *stage <= last).map(of).fold(0.0, f64::max)
         } else {

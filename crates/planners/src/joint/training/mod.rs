@@ -22,6 +22,7 @@ use plantui_core::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     family::training::{
         Layout, Recompute, Stack, TrainingRun, ZeroBubble, check::Refusal, configured, iteration::IterationCosts,
+        split::StageSplit,
     },
     plan::{Plan, Schedule},
     search::Search,
@@ -54,6 +55,9 @@ const FRONT: usize = 12;
 /// Factor on the least simulated time above which a layout is not looked at, whatever it saves: nobody trades twice the
 /// time for memory. Without it, deepseek-v3 on 2,048 devices takes 3 times the CPU time.
 const FAR: f64 = 2.0;
+/// Factor on the least simulated time up to which every layout is evaluated for the list of alternatives. Slower ones must
+/// need less memory.
+const ALSO: f64 = 1.1;
 /// Number of candidates between two checks for cancellation, or between two early simulations. Without the latter, the
 /// search takes up to 1.05 times as long.
 const STRIDE: usize = 64;
@@ -73,6 +77,8 @@ struct FoundLayouts {
     stopped: bool,
     /// Least simulated time so far, seconds.
     best: Option<f64>,
+    /// Pareto front of the closed form's time and memory so far: seconds ascending, bytes descending.
+    front: Vec<(f64, f64)>,
 }
 
 /// Plans a model to be trained.
@@ -123,9 +129,20 @@ fn rounder(devices: u32) -> impl Iterator<Item = u32> {
 }
 
 impl FoundLayouts {
+    /// Adds a configuration, and updates the front.
+    fn add(&mut self, candidate: LayoutCandidate) {
+        let (seconds, bytes) = (candidate.closed_s, candidate.memory_bytes);
+        let place = self.front.partition_point(|known| known.0 <= seconds);
+        if place == 0 || self.front[place - 1].1 > bytes {
+            let dominated = self.front[place..].iter().take_while(|known| known.1 >= bytes).count();
+            self.front.splice(place..place + dominated, [(seconds, bytes)]);
+        }
+        self.candidates.push(candidate);
+    }
+
     /// Adds the result for other devices.
     fn join(&mut self, other: FoundLayouts) {
-        self.candidates.extend(other.candidates);
+        other.candidates.into_iter().for_each(|candidate| self.add(candidate));
         self.layouts += other.layouts;
         self.stopped |= other.stopped;
         self.close = self.close.take().into_iter().chain(other.close).min_by(|a, b| a.closed_s.total_cmp(&b.closed_s));
@@ -169,30 +186,38 @@ impl LayoutSearch<'_> {
         plan.on(topology, &in_order)
     }
 
-    /// All configurations on `devices` devices that fit.
+    /// All configurations on `devices` devices that fit, but for those that are neither among the fastest nor on the front.
+    /// Layouts are tried in the order of a lower bound, so that fast ones come first.
     fn candidates(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> FoundLayouts {
         let mut found = FoundLayouts::default();
         let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
         found.layouts = layouts.len();
-        for (number, layout) in layouts.iter().enumerate() {
+        let own = self.bench.profile.settings.sequence_parallel;
+        let interleaved = self.settings.wanted.schedule == Some(Schedule::Interleaved);
+        let mut tried = vec![];
+        for layout in layouts {
+            let other = zero_bubble.and_then(|schedule| Some((zero_bubble::layout(layout, schedule)?, Some(schedule))));
+            let usual = usual && (layout.virtual_stages > 1 || !interleaved);
+            for (layout, schedule) in usual.then_some((layout, None)).into_iter().chain(other) {
+                tried.push((self.bench.least_time(&layout, own), layout, schedule, own));
+                if own && layout.tensor > 1 {
+                    tried.push((self.bench.least_time(&layout, false), layout, schedule, false));
+                }
+            }
+        }
+        tried.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (number, &(least, layout, schedule, sequence_parallel)) in tried.iter().enumerate() {
+            if found.best.is_some_and(|best| least > FAR * best) {
+                break;
+            }
             if number % STRIDE == 0 {
                 if self.search.cancelled() {
                     found.stopped = true;
                     break;
                 }
-                self.search.report_fraction(0.8 * number as f64 / layouts.len() as f64);
+                self.search.report_fraction(0.8 * number as f64 / tried.len() as f64);
             }
-            let own = self.bench.profile.settings.sequence_parallel;
-            let other =
-                zero_bubble.and_then(|schedule| Some((zero_bubble::layout(*layout, schedule)?, Some(schedule))));
-            let interleaved = self.settings.wanted.schedule == Some(Schedule::Interleaved);
-            let usual = usual && (layout.virtual_stages > 1 || !interleaved);
-            for (layout, schedule) in usual.then_some((*layout, None)).into_iter().chain(other) {
-                self.layout(layout, schedule, own, &mut found);
-                if own && layout.tensor > 1 {
-                    self.layout(layout, schedule, false, &mut found);
-                }
-            }
+            self.layout(layout, schedule, sequence_parallel, &mut found);
         }
         found
     }
@@ -209,7 +234,9 @@ impl LayoutSearch<'_> {
                 let profile = self.bench.profile;
                 let costs = IterationCosts::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
                 let bound = bound_of_any_split(&costs);
-                if found.best.is_some_and(|best| bound > FAR * best) {
+                if found.best.is_some_and(|best| {
+                    bound > FAR * best || bound > ALSO * best && self.dominated(run, split, bound, found)
+                }) {
                     return;
                 }
                 self.recomputations(run, split, found);
@@ -229,13 +256,18 @@ impl LayoutSearch<'_> {
         }
     }
 
+    /// True if another configuration is as fast as the bound of a run and needs no more memory than the run with the most
+    /// recomputation.
+    fn dominated(&self, run: &TrainingRun, split: &StageSplit, bound: f64, found: &FoundLayouts) -> bool {
+        let never = self.settings.recompute == pipeline_options::Recompute::Never;
+        let recompute = if never { Recompute::None } else { Recompute::Full };
+        let faster = found.front.partition_point(|(seconds, _)| *seconds <= bound);
+        let Some((_, bytes)) = faster.checked_sub(1).map(|last| found.front[last]) else { return false };
+        bytes <= self.bench.fullest(&TrainingRun { recompute, ..run.clone() }, split)
+    }
+
     /// Adds the recomputation that a split needs, and more of it for users with less memory.
-    fn recomputations(
-        &self,
-        run: &TrainingRun,
-        split: &plantui_core::family::training::split::StageSplit,
-        found: &mut FoundLayouts,
-    ) {
+    fn recomputations(&self, run: &TrainingRun, split: &StageSplit, found: &mut FoundLayouts) {
         use pipeline_options::Recompute as RecomputeOption;
         let bench = &self.bench;
         let with = |recompute| TrainingRun { recompute, ..run.clone() };
@@ -274,17 +306,12 @@ impl LayoutSearch<'_> {
             if found.best.is_none_or(|best| candidate.bound_s < best) && found.candidates.len().is_multiple_of(STRIDE) {
                 self.publish(&candidate, found);
             }
-            found.candidates.push(candidate);
+            found.add(candidate);
         }
     }
 
     /// Keeps a run that fits without the error of the memory model, if it is the fastest of those.
-    fn close(
-        &self,
-        run: &TrainingRun,
-        split: &plantui_core::family::training::split::StageSplit,
-        found: &mut FoundLayouts,
-    ) {
+    fn close(&self, run: &TrainingRun, split: &StageSplit, found: &mut FoundLayouts) {
         if self.bench.fullest(run, split) > self.bench.memory_bytes {
             return;
         }

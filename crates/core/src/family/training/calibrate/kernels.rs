@@ -233,7 +233,7 @@ impl MeasuredKernels {
             }
         };
         let [bits_16, bits_8] = products_of(accelerator.generation);
-        for (constant, names, curve) in [("gemm_16", ["bf16", "fp16"], bits_16), ("gemm_8", ["fp8", "mxfp8"], bits_8)] {
+        for (constant, names, curve) in [("gemm_16", BITS_16, bits_16), ("gemm_8", BITS_8, bits_8)] {
             let Some((attained, edges, launch)) = curve else { continue };
             let peak = if constant == "gemm_8" { accelerator.peak_8 } else { Some(accelerator.peak_16) };
             let Some(peak) = peak else { continue };

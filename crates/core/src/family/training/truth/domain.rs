@@ -55,6 +55,14 @@ const SLOWER: f64 = 0.2;
 const BLOCK: u64 = 64;
 
 impl Domain {
+    /// False if a run is of another kind than the measured ones, without the differences.
+    pub(super) fn may_hold(&self, model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> bool {
+        self.experts == model.has_experts()
+            && self.fsdp == run.settings.fsdp
+            && self.stacks.contains(&run.stack)
+            && self.hardware.iter().any(|(id, _)| *id == accelerator.id)
+    }
+
     /// Differences between a run and the measured ones, a phrase each; empty if there are none.
     pub fn differences(
         &self,

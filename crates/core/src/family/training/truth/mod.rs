@@ -25,10 +25,10 @@ pub const UNKNOWN_MEMORY_ERROR: f64 = 0.10;
 /// Error of the memory model for a run, relative.
 pub fn memory_error(model: &Model, run: &TrainingRun, accelerator: &Accelerator, constants: &Constants) -> f64 {
     let measured = CLASSES.into_iter().filter(|class| class.memory.is_some());
-    // Most hardware has no such class, so further checks are skipped.
-    let of_hardware = |class: &&RunClass| class.domain.hardware.iter().any(|(id, _)| *id == accelerator.id);
+    // Most runs have no such class, so further checks are skipped.
+    let of_kind = |class: &&RunClass| class.domain.may_hold(model, run, accelerator);
     let like = |class: &&RunClass| class.domain.differences(model, run, accelerator, constants).is_empty();
-    let class = measured.filter(of_hardware).find(like);
+    let class = measured.filter(of_kind).find(like);
     class.and_then(|class| class.memory).map_or(UNKNOWN_MEMORY_ERROR, |memory| memory.band)
 }
 
