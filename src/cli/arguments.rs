@@ -19,6 +19,7 @@ use crate::{
     plan::Plan,
     planner,
     simulate::Schedule,
+    study::sweep::LimitValues,
     units::{self, UnitError},
     workload::Workload,
 };
@@ -27,9 +28,9 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits (default: those of the workload)")]
 pub(crate) struct LimitArgs {
-    /// Devices available; a plan may use fewer
-    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = devices)]
-    pub devices: Option<u32>,
+    /// Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each costs
+    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = several_devices)]
+    pub devices: Option<Counts>,
     /// CPUs that can run nodes beside the devices (device placement)
     #[arg(long, value_name = "L", allow_negative_numbers = true, value_parser = cpus)]
     pub cpus: Option<u32>,
@@ -44,7 +45,7 @@ pub(crate) struct LimitArgs {
     pub bandwidth: Option<f64>,
     /// Samples in a batch over all devices (layer profiles, training); `plan` takes a list, such as 32,64,128
     #[arg(long, visible_alias = "global-batch", value_name = "N", allow_hyphen_values = true, value_parser = batches)]
-    pub batch: Option<Batches>,
+    pub batch: Option<Counts>,
     /// Devices of each machine
     #[arg(long, help = "Devices of each machine, such as 8,8 or 2x8, or counted through as [8,16] (layer \
         profiles)", value_name = "LIST", allow_hyphen_values = true, value_parser = Machines::parse)]
@@ -64,20 +65,22 @@ pub(crate) struct LimitArgs {
     pub profile: ProfileArgs,
 }
 
-/// Batch sizes to plan for, one after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Batches {
-    count: usize,
-    sizes: [u32; MOST_BATCHES],
-}
+/// Values of a limit to plan for, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Counts(Vec<u32>);
 
-/// Most batch sizes of one command.
-const MOST_BATCHES: usize = 32;
+/// Most values of one limit in one command.
+const MOST_VALUES: usize = 32;
 
-impl Batches {
-    /// Batch sizes in the given order.
-    pub(crate) fn sizes(&self) -> &[u32] {
-        &self.sizes[..self.count]
+impl Counts {
+    /// The only value, or the first of several.
+    pub(crate) fn first(&self) -> u32 {
+        self.0[0]
+    }
+
+    /// True if there are several.
+    fn are_several(&self) -> bool {
+        self.0.len() > 1
     }
 }
 
@@ -95,8 +98,8 @@ impl LimitArgs {
     /// # Errors
     /// [`Failure`] if one of them does not apply to it.
     pub(super) fn over(&self, read: Workload) -> Result<Workload, Failure> {
-        if let (Some(topology), Some(devices)) = (&*self.topology, self.devices) {
-            topology.has(devices.into())?;
+        if let (Some(topology), Some(devices)) = (&*self.topology, &self.devices) {
+            topology.has(devices.first().into())?;
         }
         self.profile.over(self.training.over(read, &[], self.topology.as_deref())?)
     }
@@ -114,16 +117,40 @@ impl LimitArgs {
         LimitArgs { topology: TopologyArgs::default(), ..self.clone() }
     }
 
-    /// Copies with one batch size each; a single copy if there is at most one.
-    pub(crate) fn by_batch(&self) -> Vec<LimitArgs> {
-        let sizes = self.batch.iter().flat_map(Batches::sizes);
-        let one = |&size: &u32| {
-            let mut sizes = [0; MOST_BATCHES];
-            sizes[0] = size;
-            LimitArgs { batch: Some(Batches { count: 1, sizes }), ..self.clone() }
+    /// Copies with one number of devices and one batch size each, in the given order.
+    pub(crate) fn each(&self) -> Vec<LimitArgs> {
+        let one = |counts: &Option<Counts>| match counts {
+            Some(Counts(values)) => values.iter().map(|&value| Some(Counts(vec![value]))).collect(),
+            None => vec![None],
         };
-        let all: Vec<LimitArgs> = sizes.map(one).collect();
-        if all.is_empty() { vec![self.clone()] } else { all }
+        let batches: Vec<Option<Counts>> = one(&self.batch);
+        let with = |devices: &Option<Counts>, batch: &Option<Counts>| LimitArgs {
+            devices: devices.clone(),
+            batch: batch.clone(),
+            ..self.clone()
+        };
+        one(&self.devices).iter().flat_map(|devices| batches.iter().map(move |batch| with(devices, batch))).collect()
+    }
+
+    /// True if there are several numbers of devices.
+    pub(crate) fn vary_devices(&self) -> bool {
+        self.devices.as_ref().is_some_and(Counts::are_several)
+    }
+
+    /// Refuses several values of a limit, which only `plan` and `sweep` take.
+    ///
+    /// # Errors
+    /// [`Failure`] with the flag.
+    pub(super) fn check_single(&self) -> Result<(), Failure> {
+        let several = |counts: &Option<Counts>| counts.as_ref().is_some_and(Counts::are_several);
+        let flags = [("--devices", several(&self.devices)), ("--batch", several(&self.batch))];
+        match flags.into_iter().find(|(_, several)| *several) {
+            Some((flag, _)) => Err(Failure::refused(
+                format!("{flag} has several values"),
+                "give one; `plantui plan` and `plantui sweep` take several",
+            )),
+            None => Ok(()),
+        }
     }
 
     /// Puts a plan on the routes of the requested topology, if that has enough devices. The plan's devices are the
@@ -154,12 +181,12 @@ impl LimitArgs {
     /// Limits of the flags alone.
     pub(super) fn flags(&self) -> GivenLimits {
         GivenLimits::default()
-            .maybe(LimitKind::Devices, self.devices)
+            .maybe(LimitKind::Devices, self.devices.as_ref().map(Counts::first))
             .maybe(LimitKind::Cpus, self.cpus)
             .maybe(LimitKind::Memory, self.memory)
             .maybe(LimitKind::Microbatches, self.microbatches)
             .maybe(LimitKind::Bandwidth, self.bandwidth)
-            .maybe(LimitKind::Batch, self.batch.and_then(|batches| batches.sizes().first().copied()))
+            .maybe(LimitKind::Batch, self.batch.as_ref().map(Counts::first))
             .on(self.machines.clone())
             .maybe(LimitKind::Flops, self.flops)
     }
@@ -206,16 +233,24 @@ fn microbatches(text: &str) -> Result<u32, UnitError> {
     LimitKind::Microbatches.parse(text).map(|count| count as u32)
 }
 
-fn batches(text: &str) -> Result<Batches, UnitError> {
-    let mut batches = Batches { count: 0, sizes: [0; MOST_BATCHES] };
-    for word in text.split(',') {
-        if batches.count == MOST_BATCHES {
-            return Err(UnitError::new(text, "too many batches: at most 32"));
-        }
-        batches.sizes[batches.count] = LimitKind::Batch.parse(word)? as u32;
-        batches.count += 1;
+fn batches(text: &str) -> Result<Counts, UnitError> {
+    let sizes = text.split(',').map(|word| LimitKind::Batch.parse(word).map(|size| size as u32));
+    let sizes = sizes.collect::<Result<Vec<u32>, _>>()?;
+    if sizes.len() > MOST_VALUES {
+        return Err(UnitError::new(text, "too many batches: at most 32"));
     }
-    Ok(batches)
+    Ok(Counts(sizes))
+}
+
+fn several_devices(text: &str) -> Result<Counts, String> {
+    if !text.contains([',', '.']) {
+        return devices(text).map(|count| Counts(vec![count])).map_err(|error| error.to_string());
+    }
+    let several = LimitValues::parse(LimitKind::Devices, text)?;
+    if several.values.len() > MOST_VALUES {
+        return Err(format!("`{text}` has more than {MOST_VALUES} numbers of devices; take larger steps"));
+    }
+    Ok(Counts(several.values.into_iter().map(|count| count as u32).collect()))
 }
 
 fn memory(text: &str) -> Result<f64, UnitError> {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{
     CommandEnd, Failure,
     arguments::{self, LimitArgs},
+    cost::{Cost, CostArgs, TrainingCost},
     failure::print_bug,
     input,
     interrupt::Interrupt,
@@ -79,6 +80,8 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
+    cost: CostArgs,
+    #[command(flatten)]
     setup: SetupArgs,
 }
 
@@ -140,6 +143,8 @@ struct EntryPart<'a> {
     /// Relative excess of the simulated iteration time over that of Joint's plan.
     against_joint: Option<f64>,
     seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
     remarks: &'a [String],
     /// Bug of the planner.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,6 +188,7 @@ impl CompareArgs {
         }
         let workload = Arc::new(workload);
         let limits = planning::resolve(&workload, &self.limits)?;
+        let cost = TrainingCost::of(&self.cost, &workload)?;
         let setup = self.setup.simulate();
         let (able, left_out) = self.planners(&workload, &limits)?;
         let mut entries = vec![];
@@ -208,11 +214,11 @@ impl CompareArgs {
                 workload: workload.as_ref().into(),
                 limits: limits_part(&limits, family::of(&workload).limits()),
                 played_with: setup.changes(),
-                entries: entries.iter().map(|entry| EntryPart::new(entry, reference_s)).collect(),
+                entries: entries.iter().map(|entry| EntryPart::new(entry, reference_s, cost.as_ref())).collect(),
                 left_out,
             })
         } else {
-            report(&workload, &limits, setup, &entries, &left_out)
+            report(&workload, &limits, setup, &entries, (&left_out, cost.as_ref()))
         };
         destination.write(&text)?;
         let found = entries.iter().any(|entry| entry.value().is_some());
@@ -308,7 +314,7 @@ impl CompareArgs {
 }
 
 impl<'a> EntryPart<'a> {
-    fn new(entry: &'a ComparedPlan, reference_s: Option<f64>) -> Self {
+    fn new(entry: &'a ComparedPlan, reference_s: Option<f64>, cost: Option<&TrainingCost>) -> Self {
         let simulated = entry.simulated.as_ref();
         let score = entry.score.as_ref().filter(|score| score.is_valid());
         EntryPart {
@@ -334,6 +340,7 @@ impl<'a> EntryPart<'a> {
             prediction_error: entry.prediction_error(),
             against_joint: entry.against(reference_s),
             seconds: entry.seconds,
+            cost: cost.zip(rate(entry)).and_then(|(cost, (rate, devices))| cost.figures(rate, devices)),
             remarks: &entry.remarks,
             bug: entry.fault.as_ref().map(ToString::to_string),
         }
@@ -357,11 +364,19 @@ fn remarks(entries: &[ComparedPlan]) -> Vec<String> {
     told.iter().map(|(remark, names)| format!("{}: {remark}", whom(names))).collect()
 }
 
+/// Samples per second of a plan, and its devices.
+fn rate(entry: &ComparedPlan) -> Option<(f64, u64)> {
+    let devices = entry.plan.as_ref()?.devices_used();
+    entry.simulated.as_ref().map(|simulated| (simulated.samples_per_s, u64::from(devices)))
+}
+
 /// Rows of one objective below their head.
-fn table(entries: &[ComparedPlan], reference_s: Option<f64>) -> Vec<Vec<String>> {
+fn table(entries: &[ComparedPlan], reference_s: Option<f64>, cost: Option<&TrainingCost>) -> Vec<Vec<String>> {
     let titles = Column::ALL.map(|column| column.title().to_string());
     let against = reference_s.map(|_| "against joint".to_string());
-    let mut rows: Vec<Vec<String>> = vec![titles.into_iter().chain(against).chain(["planner".into()]).collect()];
+    let costs = cost.map(TrainingCost::heads).unwrap_or_default();
+    let mut rows: Vec<Vec<String>> =
+        vec![titles.into_iter().chain(against).chain(costs).chain(["planner".into()]).collect()];
     for entry in entries {
         let status = match entry.status {
             Some(Status::Infeasible) => " (no plan)",
@@ -373,7 +388,8 @@ fn table(entries: &[ComparedPlan], reference_s: Option<f64>) -> Vec<Vec<String>>
         let cells = Column::ALL.map(|column| column.cell(entry));
         let against = reference_s
             .map(|_| entry.against(reference_s).map_or("-".into(), |share| format!("{:+.1}%", 100.0 * share)));
-        rows.push(cells.into_iter().chain(against).chain([format!("{}{status}", entry.name)]).collect());
+        let costs = cost.map(|cost| cost.cells(rate(entry))).unwrap_or_default();
+        rows.push(cells.into_iter().chain(against).chain(costs).chain([format!("{}{status}", entry.name)]).collect());
     }
     rows
 }
@@ -383,7 +399,7 @@ fn report(
     limits: &Limits,
     setup: Setup,
     entries: &[ComparedPlan],
-    left_out: &[SkippedPlanner],
+    (left_out, cost): (&[SkippedPlanner], Option<&TrainingCost>),
 ) -> String {
     let reference_s = compare::reference_s(entries);
     let mut text = String::new();
@@ -399,7 +415,7 @@ fn report(
         let valid = columns::group(&group[0]).and_then(|_| columns::group_title(group));
         let title = valid.unwrap_or_else(|| "no plan".into());
         line(&mut text, format_args!("{title}"));
-        report::table(&mut text, &table(group, reference_s));
+        report::table(&mut text, &table(group, reference_s, cost));
     }
     report::notes(&mut text, &remarks(entries));
     // Planners of a family share their reason.

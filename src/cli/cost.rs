@@ -1,9 +1,17 @@
-//! Days and cost of training on a number of tokens, from a price that the user gives.
+//! Days and cost of training on a number of tokens, from a price that the user gives: by flag, or for a kind of hardware
+//! in the configuration file.
+
+use std::path::PathBuf;
 
 use clap::Args;
-use serde::Serialize;
 
-use crate::units;
+pub(crate) use crate::plan::document::CostPart as Cost;
+use crate::{
+    cli::Failure,
+    config::{self, Config},
+    units,
+    workload::Workload,
+};
 
 /// Flags for the length of the training and the price of a device.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
@@ -29,19 +37,20 @@ fn tokens(text: &str) -> Result<f64, String> {
     count.filter(|count| (1.0..=1e18).contains(count)).ok_or_else(|| "must be a number such as 15T or 300B".into())
 }
 
-/// Figures for a rate of tokens on some devices.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub(crate) struct Cost {
-    /// Days of training, if the number of tokens is given.
-    pub days: Option<f64>,
-    /// Cost of a billion tokens, if the price is given.
-    #[serde(rename = "per_billion_tokens")]
-    pub per_billion: Option<f64>,
-    /// Cost of the training, if both are given.
-    pub total: Option<f64>,
-}
-
 impl CostArgs {
+    /// The same with the configured price of the hardware, if no price is given.
+    ///
+    /// # Errors
+    /// [`Failure`] if the configuration file cannot be read.
+    pub(crate) fn on(&self, hardware: &str) -> Result<Self, Failure> {
+        if self.price.is_some() {
+            return Ok(self.clone());
+        }
+        let place = config::place(|name| std::env::var_os(name).map(PathBuf::from));
+        let config = place.map(|place| Config::load(&place)).transpose()?.unwrap_or_default();
+        Ok(CostArgs { price: config.prices.get(hardware).copied(), ..self.clone() })
+    }
+
     /// Figures for a rate; `None` if neither flag is given.
     pub(crate) fn of(&self, tokens_per_s: f64, devices: u64) -> Option<Cost> {
         let days = self.tokens.map(|tokens| tokens / tokens_per_s / 86_400.0);
@@ -54,7 +63,6 @@ impl CostArgs {
     /// The figures in a line: `15T tokens: 61.3 days, 1.41 M (94.2 for a billion tokens)`.
     pub(crate) fn line(&self, tokens_per_s: f64, devices: u64) -> Option<String> {
         let cost = self.of(tokens_per_s, devices)?;
-        let money = |amount: f64| if amount >= 1e4 { units::count_short(amount) } else { format!("{amount:.2}") };
         let per = cost.per_billion.map(|amount| format!("{} for a billion tokens", money(amount)));
         Some(match (self.tokens, cost.days, cost.total) {
             (Some(tokens), Some(days), Some(total)) => format!(
@@ -70,6 +78,73 @@ impl CostArgs {
             _ => format!("costs {}", per.unwrap_or_default()),
         })
     }
+}
+
+/// Price and length of the training of one workload.
+#[derive(Debug, Clone)]
+pub(crate) struct TrainingCost {
+    args: CostArgs,
+    /// Tokens of one sample.
+    tokens: f64,
+}
+
+impl TrainingCost {
+    /// Flags for a workload; `None` if there is neither a price nor a number of tokens.
+    ///
+    /// # Errors
+    /// [`Failure`] if a flag is given for a workload without tokens, or the configuration file cannot be read.
+    pub(crate) fn of(args: &CostArgs, workload: &Workload) -> Result<Option<Self>, Failure> {
+        let Some(profile) = workload.training() else {
+            let flag = if args.tokens.is_some() { "--tokens" } else { "--price" };
+            return match *args == CostArgs::default() {
+                true => Ok(None),
+                false => Err(Failure::refused(
+                    format!("{flag} is for a model that is trained, and {} states no tokens", workload.name),
+                    "name a model, such as llama-3-70b, or leave it out",
+                )),
+            };
+        };
+        let args = args.on(profile.accelerator.id)?;
+        let given = args != CostArgs::default();
+        Ok(given.then_some(TrainingCost { args, tokens: profile.sequence as f64 }))
+    }
+
+    /// Figures for a rate of samples on some devices.
+    pub(crate) fn figures(&self, samples_per_s: f64, devices: u64) -> Option<Cost> {
+        self.args.of(samples_per_s * self.tokens, devices)
+    }
+
+    /// The figures in a line.
+    pub(crate) fn line(&self, samples_per_s: f64, devices: u64) -> Option<String> {
+        self.args.line(samples_per_s * self.tokens, devices)
+    }
+
+    /// True if a price is known.
+    pub(crate) fn has_price(&self) -> bool {
+        self.args.price.is_some()
+    }
+
+    /// Heads of the columns of a table.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        let days = self.args.tokens.map(|tokens| format!("days for {}", units::count_short(tokens)));
+        let per = self.args.price.map(|_| "per G tokens".to_string());
+        let total = self.args.tokens.zip(self.args.price).map(|_| "cost".to_string());
+        days.into_iter().chain(per).chain(total).collect()
+    }
+
+    /// Cells of a row under [`TrainingCost::heads`]; dashes without a rate.
+    pub(crate) fn cells(&self, rate: Option<(f64, u64)>) -> Vec<String> {
+        let Some(cost) = rate.and_then(|(samples_per_s, devices)| self.figures(samples_per_s, devices)) else {
+            return vec!["-".into(); self.heads().len()];
+        };
+        let days = cost.days.map(units::number);
+        days.into_iter().chain(cost.per_billion.map(money)).chain(cost.total.map(money)).collect()
+    }
+}
+
+/// Amount of money.
+fn money(amount: f64) -> String {
+    if amount >= 1e4 { units::count_short(amount) } else { format!("{amount:.2}") }
 }
 
 #[cfg(test)]

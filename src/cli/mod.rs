@@ -23,6 +23,7 @@ mod explain_links;
 mod explain_published;
 pub(crate) mod export;
 pub(crate) mod failure;
+mod front;
 pub mod generate;
 pub(crate) mod hardware;
 mod hardware_file;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use super::{
     CommandEnd, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
+    cost::{CostArgs, TrainingCost},
+    front,
     output::{self, Destination},
     planning::{self, PlanningTask},
     profile_input, report,
@@ -31,6 +33,7 @@ Examples:
   plantui plan model.json --set tensor_parallel=false --set recompute=never
   plantui plan model.json --planner equal-partition --json > plan.json
   plantui plan model.json --output trace.json --format chrome-trace
+  plantui plan llama-3.1-70b --devices 64..512 --global-batch 512 --tokens 1T --price 2.49
   plantui generate bert-32 | plantui plan - --devices 128
   plantui plan model.json --set engine=megatron --json | plantui export - --to megatron
 
@@ -50,6 +53,8 @@ pub(crate) struct PlanArgs {
     limits: LimitArgs,
     #[command(flatten)]
     planning: PlannerArgs,
+    #[command(flatten)]
+    cost: CostArgs,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -86,9 +91,11 @@ impl PlanArgs {
     /// [`Failure`] for wrong use or input, or if a result cannot be written.
     pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let (standard, file) = self.output.destinations()?;
-        let workload = self.limits.load(&self.workload)?;
-        if self.limits.by_batch().len() > 1 {
-            return self.run_batches(&workload, &standard, file.is_some());
+        let each = self.limits.each();
+        let workload = each[0].load(&self.workload)?;
+        let cost = TrainingCost::of(&self.cost, &workload)?;
+        if each.len() > 1 {
+            return self.run_each(&each, &workload, cost.as_ref(), (&standard, file.is_some()));
         }
         if let Some(format) = self.output.format.filter(|format| !format.suits(&workload)) {
             let (reason, repair) = format.refusal(&workload);
@@ -96,22 +103,23 @@ impl PlanArgs {
         }
         let task = PlanningTask::new(workload, &self.limits, &self.planning)?;
         let (planned, _until_written) = task.run(&self.planning)?;
+        let costed = CostedRun { run: &planned, cost: cost.as_ref() };
         // Formats that contain only a plan are not written without one, nor a trace without a simulation; the exit code
         // says so.
         let mut whole = true;
         let to_file = file.is_some();
         if let Some((destination, format)) = file {
-            whole = write(&planned, format, &destination)?;
+            whole = write(costed, format, &destination)?;
         }
         match standard {
             // The file is written: a closed standard output loses nothing.
             StandardOutput::Table | StandardOutput::Line(_) if to_file && output::is_open().is_err() => {}
-            StandardOutput::Table => output::print(&report::planned(&planned))?,
+            StandardOutput::Table => output::print(&costed.report())?,
             StandardOutput::Line(path) => output::print(&report::written(&planned, &path))?,
             StandardOutput::Format(format) => {
-                if !write(&planned, format, &Destination::Standard)? {
+                if !write(costed, format, &Destination::Standard)? {
                     whole = false;
-                    notice::whole(&report::planned(&planned));
+                    notice::whole(&costed.report());
                 }
             }
         }
@@ -121,25 +129,60 @@ impl PlanArgs {
         })
     }
 
-    /// Plans all batches in parallel, and prints their reports in order or a JSON array of their documents.
-    fn run_batches(&self, workload: &Workload, printed: &StandardOutput, to_file: bool) -> Result<CommandEnd, Failure> {
+    /// Plans for all numbers of devices and all batches in parallel. Prints the reports of batches in order, a table of
+    /// devices, or a JSON array of documents.
+    fn run_each(
+        &self,
+        each: &[LimitArgs],
+        workload: &Workload,
+        cost: Option<&TrainingCost>,
+        (printed, to_file): (&StandardOutput, bool),
+    ) -> Result<CommandEnd, Failure> {
         let other = |format: &PlanFormat| *format != *formats::plan_json();
         if to_file || matches!(printed, StandardOutput::Format(format) if other(format)) {
-            let hint = "use --json, or give one batch";
+            let hint = "use --json, or give one number of devices and one batch";
             return Err(Failure::refused(
-                "results for a list of batches go to standard output only, as reports or JSON",
+                "results for several limits go to standard output only, as tables or JSON",
                 hint,
             ));
         }
+        // A model's batch and devices are limits, so that one workload serves all.
         let task = |limits| PlanningTask::new(workload.clone(), limits, &self.planning);
-        let tasks = self.limits.by_batch().iter().map(task).collect::<Result<Vec<_>, _>>()?;
+        let tasks = each.iter().map(task).collect::<Result<Vec<_>, _>>()?;
         let (all, _until_printed) = planning::all(tasks, &self.planning)?;
+        let costed = || all.iter().map(|run| CostedRun { run, cost });
         let text = match printed {
-            StandardOutput::Table => all.iter().map(report::planned).collect::<Vec<_>>().join("\n"),
-            _ => output::json(&all.iter().map(document).collect::<Vec<_>>()),
+            StandardOutput::Table if self.limits.vary_devices() => front::table(&costed().collect::<Vec<_>>()),
+            StandardOutput::Table => costed().map(CostedRun::report).collect::<Vec<_>>().join("\n"),
+            _ => output::json(&costed().map(document).collect::<Vec<_>>()),
         };
         output::print(&text)?;
-        Ok(all.iter().map(planning::ending).find(|ending| *ending != CommandEnd::Done).unwrap_or(CommandEnd::Done))
+        let ends = || all.iter().map(planning::ending);
+        if self.limits.vary_devices() && ends().any(|end| end == CommandEnd::Done) {
+            return Ok(CommandEnd::Done);
+        }
+        Ok(ends().find(|ending| *ending != CommandEnd::Done).unwrap_or(CommandEnd::Done))
+    }
+}
+
+/// Run with the days and the cost of the training, if asked for.
+#[derive(Clone, Copy)]
+pub(super) struct CostedRun<'a> {
+    pub(super) run: &'a Run,
+    pub(super) cost: Option<&'a TrainingCost>,
+}
+
+impl CostedRun<'_> {
+    /// Simulated samples per second, and devices used; `None` without a plan.
+    pub(super) fn rate(self) -> Option<(f64, u64)> {
+        let plan = self.run.outcome.plan.as_ref()?;
+        let simulated = self.run.simulation.as_ref()?;
+        Some((simulated.timeline.samples_per_s, u64::from(plan.devices_used())))
+    }
+
+    fn report(self) -> String {
+        let line = self.cost.zip(self.rate()).and_then(|(cost, (rate, devices))| cost.line(rate, devices));
+        report::planned_with(self.run, line.as_deref())
     }
 }
 
@@ -179,7 +222,8 @@ impl OutputArgs {
 }
 
 /// Writes the plan in a format; false if there is no plan and the format cannot express that.
-fn write(planned: &Run, format: &'static PlanFormat, destination: &Destination) -> Result<bool, Failure> {
+fn write(costed: CostedRun<'_>, format: &'static PlanFormat, destination: &Destination) -> Result<bool, Failure> {
+    let planned = costed.run;
     let missing = match format.writes {
         FormatWriter::Run => false,
         FormatWriter::Plan(_) | FormatWriter::Engine(_) => planned.outcome.plan.is_none(),
@@ -189,7 +233,7 @@ fn write(planned: &Run, format: &'static PlanFormat, destination: &Destination) 
         return Ok(false);
     }
     if matches!(format.writes, FormatWriter::Run) {
-        destination.write(&plan_json::to_json(&document(planned)))?;
+        destination.write(&plan_json::to_json(&document(costed)))?;
         return Ok(true);
     }
     let exported = ExportInput {
@@ -205,8 +249,13 @@ fn write(planned: &Run, format: &'static PlanFormat, destination: &Destination) 
     Ok(true)
 }
 
-fn document(planned: &Run) -> Document {
-    let mut document = plan_json::of_run(planned);
+fn document(costed: CostedRun<'_>) -> Document {
+    let mut document = plan_json::of_run(costed.run);
+    if let (Some(prediction), Some(cost), Some((rate, devices))) =
+        (&mut document.prediction, costed.cost, costed.rate())
+    {
+        prediction.cost = cost.figures(rate, devices);
+    }
     document.stats.extend(peak_rss_bytes().map(|bytes| ("peak_rss_bytes".to_string(), bytes)));
     document
 }

@@ -139,9 +139,7 @@ pub(crate) fn ending(run: &Run) -> CommandEnd {
 /// # Errors
 /// [`Failure`] that names the file, the field it lacks and the flag that gives it.
 pub(crate) fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failure> {
-    if limits.by_batch().len() > 1 {
-        return Err(Failure::refused("--batch has several values", "give one; only `plan` accepts a list"));
-    }
+    limits.check_single()?;
     family::resolve(workload, &limits.overrides()).map_err(|missing| Failure::lacks(&workload.source, &missing))
 }
 

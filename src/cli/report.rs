@@ -42,6 +42,11 @@ const NOTED_DIFFERENCE: f64 = 0.05;
 
 /// Report of `plan`.
 pub(crate) fn planned(planned: &Run) -> String {
+    planned_with(planned, None)
+}
+
+/// Report of `plan` with a line on the cost below the figures.
+pub(crate) fn planned_with(planned: &Run, cost: Option<&str>) -> String {
     let (workload, outcome) = (&planned.problem.workload, &planned.outcome);
     let mut text = String::new();
     let status = outcome.summary();
@@ -50,6 +55,7 @@ pub(crate) fn planned(planned: &Run) -> String {
     line(&mut text, format_args!("{}: {name}, {status}, in {seconds}", about(workload)));
     if let (Some(plan), Some(score)) = (&outcome.plan, &planned.score) {
         text += &headline(planned, plan, score);
+        cost.iter().for_each(|cost| line(&mut text, format_args!("{cost}")));
         stages(&mut text, workload, &planned.problem.limits, plan, score);
         training_table::alternatives(&mut text, workload, &planned.problem.limits, outcome);
         proof(&mut text, planned);

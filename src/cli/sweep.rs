@@ -16,6 +16,7 @@ use clap::{
 
 use super::{
     CommandEnd, Failure, arguments,
+    cost::{CostArgs, TrainingCost},
     failure::print_bug,
     input,
     interrupt::Interrupt,
@@ -77,6 +78,8 @@ pub(crate) struct SweepArgs {
     limits: SweepLimits,
     #[command(flatten)]
     lines: SweepSeriesArgs,
+    #[command(flatten)]
+    cost: CostArgs,
     #[command(flatten)]
     output: SweepOutputArgs,
 }
@@ -155,6 +158,16 @@ fn figures() -> PossibleValuesParser {
 }
 
 impl SweepArgs {
+    /// Price and length of the training of each workload.
+    fn costs(&self, sweep: &Sweep) -> Result<Vec<Option<TrainingCost>>, Failure> {
+        let given = self.cost != CostArgs::default();
+        if given && !self.output.json && (self.output.csv || sweep.series.len() > 1) {
+            let problem = "--price and --tokens add columns to the table of one planner, which is not printed here";
+            return Err(Failure::refused(problem, "use --json, or name one planner and leave out --csv"));
+        }
+        sweep.workloads.iter().map(|workload| TrainingCost::of(&self.cost, workload)).collect()
+    }
+
     /// Sweeps, prints and writes the requested output.
     ///
     /// # Errors
@@ -188,6 +201,7 @@ impl SweepArgs {
         if let Some(shard) = self.lines.shard {
             shard.keep(&mut sweep.points);
         }
+        let costs = self.costs(&sweep)?;
         let run = sweep_csv::SweepContext::new(&sweep, self.lines.seed, self.lines.deadline);
         let run = if self.output.no_seconds { run.without_seconds() } else { run };
         let mut answers = store.before.answers(&sweep, &run);
@@ -203,11 +217,11 @@ impl SweepArgs {
             destination.write(&sweep_svg::to_svg(&chart, &title))?;
         }
         let text = if self.output.json {
-            output::json(&sweep_report::document(&sweep, &answers))
+            output::json(&sweep_report::document(&sweep, &answers, &costs))
         } else if self.output.csv {
             sweep_csv::to_csv(&sweep, &run, &answers, &sweep_csv::SweepTable::default())
         } else {
-            sweep_report::table(&sweep, &answers, figure, taken, self.again().as_deref())
+            sweep_report::table(&sweep, &answers, figure, (taken, self.again().as_deref()), &costs)
                 + &sweep_topologies::report(&sweep, &answers)
         };
         if *json || *csv || printed == 0 {

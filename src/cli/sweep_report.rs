@@ -4,6 +4,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
+    cost::{Cost, TrainingCost},
     output,
     report::{self, line},
 };
@@ -37,8 +38,8 @@ pub(super) fn table(
     sweep: &Sweep,
     answers: &[Option<PointResult>],
     figure: ChartFigure,
-    taken: usize,
-    again: Option<&str>,
+    (taken, again): (usize, Option<&str>),
+    costs: &[Option<TrainingCost>],
 ) -> String {
     let mut text = String::new();
     let done = answers.iter().flatten().count();
@@ -62,7 +63,7 @@ pub(super) fn table(
     }
     line(&mut text, format_args!(""));
     match &chart.lines[..] {
-        [one] => single(&mut text, sweep, &chart, one, answers),
+        [one] => single(&mut text, sweep, (&chart, one), answers, costs),
         lines => {
             let mut together = String::new();
             side_by_side(&mut together, sweep, &chart, answers);
@@ -75,7 +76,7 @@ pub(super) fn table(
                 // A table wider than the terminal is printed as one block per line of the chart.
                 for (place, one) in lines.iter().enumerate() {
                     line(&mut text, format_args!("{}{}", if place > 0 { "\n" } else { "" }, one.label));
-                    single(&mut text, sweep, &chart, one, answers);
+                    single(&mut text, sweep, (&chart, one), answers, costs);
                 }
             }
         }
@@ -94,7 +95,13 @@ fn title_of_axes(sweep: &Sweep) -> String {
 }
 
 /// Appends one line of the chart: a row for each point with all its figures.
-fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &ChartLine, answers: &[Option<PointResult>]) {
+fn single(
+    text: &mut String,
+    sweep: &Sweep,
+    (chart, one): (&Chart, &ChartLine),
+    answers: &[Option<PointResult>],
+    costs: &[Option<TrainingCost>],
+) {
     let y_title = chart.y_title();
     let head = [
         chart.x_title(),
@@ -107,9 +114,9 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &ChartLine, answ
         "used",
         "stages",
         "planned in",
-        "",
     ];
-    let mut rows = vec![head.map(String::from).to_vec()];
+    let heads = costs.iter().flatten().next().map(TrainingCost::heads).unwrap_or_default();
+    let mut rows = vec![head.map(String::from).into_iter().chain(heads).chain([String::new()]).collect()];
     for mark in &one.marks {
         let Some(answer) = &answers[mark.place] else { continue };
         let limit = sweep.points[mark.place].limits.memory_limit();
@@ -119,7 +126,7 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &ChartLine, answ
             let gap = if objective.value == 0.0 { 0.0 } else { ((objective.value - bound) / objective.value).abs() };
             if gap <= 1e-9 { "proven".into() } else { units::percent(gap) }
         });
-        rows.push(vec![
+        let mut row = vec![
             chart.show_x(mark.x),
             or_dash(mark.y.map(|y| chart.show_y(y))),
             or_dash(bound),
@@ -130,8 +137,11 @@ fn single(text: &mut String, sweep: &Sweep, chart: &Chart, one: &ChartLine, answ
             or_dash(answer.devices_used.map(|devices| devices.to_string())),
             or_dash(answer.stages.map(|stages| stages.to_string())),
             units::seconds(answer.seconds),
-            if answer.has_plan() { String::new() } else { no_plan(answer, sweep, mark.place).into() },
-        ]);
+        ];
+        let cost = costs.get(sweep.points[mark.place].workload).and_then(Option::as_ref);
+        row.extend(cost.map(|cost| cost.cells(rate(answer))).unwrap_or_default());
+        row.push(if answer.has_plan() { String::new() } else { no_plan(answer, sweep, mark.place).into() });
+        rows.push(row);
     }
     report::table(text, &rows);
     if let Some((what, x, why)) = why(chart, one, answers) {
@@ -152,6 +162,11 @@ fn why<'a>(
     let x = chart.show_x(mark.x);
     let x = if matches!(chart.along, ChartAxis::Workloads(_)) { x } else { format!("{x} {}", chart.x_title()) };
     Some((what, x, &answer.why))
+}
+
+/// Samples per second of a point's plan, and its devices.
+fn rate(answer: &PointResult) -> Option<(f64, u64)> {
+    answer.simulated.as_ref().zip(answer.devices_used).map(|(simulated, used)| (simulated.samples_per_s, used.into()))
 }
 
 fn no_plan(answer: &PointResult, sweep: &Sweep, place: usize) -> &'static str {
@@ -251,6 +266,8 @@ struct PointPart<'a> {
     bubble: Option<f64>,
     peak_memory_bytes: Option<f64>,
     seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<Cost>,
     #[serde(skip_serializing_if = "str::is_empty")]
     why: &'a str,
 }
@@ -263,7 +280,11 @@ struct PointObjectivePart<'a> {
 }
 
 /// Document of the answered points.
-pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<PointResult>]) -> SweepDocument<'a> {
+pub(super) fn document<'a>(
+    sweep: &'a Sweep,
+    answers: &'a [Option<PointResult>],
+    costs: &[Option<TrainingCost>],
+) -> SweepDocument<'a> {
     let points = sweep.points.iter().zip(answers).filter_map(|(point, answer)| {
         let answer = answer.as_ref()?;
         let simulated = answer.simulated.as_ref();
@@ -285,6 +306,11 @@ pub(super) fn document<'a>(sweep: &'a Sweep, answers: &'a [Option<PointResult>])
             bubble: simulated.map(|s| s.idle),
             peak_memory_bytes: simulated.map(|s| s.peak_memory_bytes),
             seconds: answer.seconds,
+            cost: costs
+                .get(point.workload)
+                .and_then(Option::as_ref)
+                .zip(rate(answer))
+                .and_then(|(cost, (rate, devices))| cost.figures(rate, devices)),
             why: &answer.why,
         })
     });

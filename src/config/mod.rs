@@ -10,6 +10,7 @@ mod read;
 mod settings;
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -53,6 +54,8 @@ pub struct Config {
     pub limits: GivenLimits,
     /// Hardware of the user.
     pub hardware: Vec<HardwareSheet>,
+    /// Price of a device for an hour, by id of the hardware.
+    pub prices: BTreeMap<String, f64>,
     /// Keys of each action.
     pub keymap: Keymap,
 }
@@ -70,6 +73,7 @@ impl Default for Config {
             deadline: None,
             limits: GivenLimits::default(),
             hardware: vec![],
+            prices: BTreeMap::new(),
             keymap: Keymap::default(),
         }
     }

@@ -22,6 +22,10 @@ const SIMULATOR: &str = "\
 # Start values of the simulator's settings.
 ";
 
+const PRICES: &str = "\
+# Price of a device for an hour, by id of the hardware, for days and costs of a training.
+";
+
 const KEYS: &str = "\
 # Keys: a text or a list for each action, [] for none. A key is a character, or one of enter, space, tab, backtab, esc,
 # backspace, delete, left, right, up, down, home, end, pageup, pagedown, f1 to f12; with shift- (not for \
@@ -48,6 +52,13 @@ pub(super) fn to_toml(config: &Config) -> String {
         let figures: String =
             figures.lines().filter(|line| !line.starts_with("id = ")).map(|line| format!("{line}\n")).collect();
         text.push_str(&format!("\n[hardware.{}]\n{figures}", sheet.id));
+    }
+    text.push_str(&format!("\n{PRICES}[prices]\n"));
+    if config.prices.is_empty() {
+        text.push_str("#h100 = 2.49\n");
+    }
+    for (hardware, price) in &config.prices {
+        text.push_str(&format!("{hardware} = {price}\n"));
     }
     text.push_str(&format!("\n{KEYS}"));
     let mut scope: Option<Scope> = None;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Names of the tables beside the general settings.
-const TABLES: [&str; 4] = ["limits", "simulator", "hardware", "keys"];
+const TABLES: [&str; 5] = ["limits", "simulator", "hardware", "prices", "keys"];
 
 pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     let reader = ConfigReader { text, file };
@@ -40,7 +40,8 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
             }
             ("keys", DeValue::Table(scopes)) => reader.keys(&mut config, scopes)?,
             ("hardware", DeValue::Table(sheets)) => reader.hardware(&mut config, sheets)?,
-            ("limits" | "simulator" | "hardware" | "keys", _) => {
+            ("prices", DeValue::Table(prices)) => reader.prices(&mut config, prices)?,
+            ("limits" | "simulator" | "hardware" | "prices" | "keys", _) => {
                 let problem = format!("`{}` is not a table", key.get_ref());
                 return Err(reader.error(key.span().start, &problem, &format!("write [{}] above it", key.get_ref())));
             }
@@ -139,6 +140,27 @@ impl ConfigReader<'_> {
                 return Err(refuse("is the name of a preset; choose another"));
             }
             config.hardware.push(sheet);
+        }
+        Ok(())
+    }
+
+    /// Reads the prices of devices.
+    fn prices(&self, config: &mut Config, prices: &DeTable<'_>) -> Result<(), ConfigError> {
+        for (name, value) in in_order(prices) {
+            let price = match value.get_ref() {
+                DeValue::Float(number) => number.as_str().parse().ok(),
+                DeValue::Integer(number) => number.as_str().parse().ok(),
+                _ => None,
+            };
+            let Some(price) = price.filter(|price: &f64| *price > 0.0 && *price < 1e9) else {
+                let problem = format!("prices.{} is no price above 0", printable(name.get_ref()));
+                return Err(self.error(
+                    name.span().start,
+                    &problem,
+                    "write the price of a device for an hour, such as h100 = 2.49",
+                ));
+            };
+            config.prices.insert(name.get_ref().to_string(), price);
         }
         Ok(())
     }

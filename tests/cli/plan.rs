@@ -513,3 +513,41 @@ fn a_proof_names_leaves_that_stay_with_their_neighbour() {
     let text = stdout(&[&plan[..], &["--memory", "130"]].concat(), 1);
     assert!(text.contains("221 B each would be enough, and at least 136 B are needed."), "{text}");
 }
+
+#[test]
+fn several_numbers_of_devices_show_what_time_costs() {
+    let asked = ["plan", "llama-3.1-8b", "--devices", "16..64", "--global-batch", "128", "--price", "2"];
+    let table = stdout(&asked, 0);
+    let rows: Vec<&str> = table.lines().filter(|line| line.contains("tp=")).collect();
+    assert!(rows.len() == 3 && rows.iter().all(|row| row.starts_with('*')), "{table}");
+    assert!(table.contains("per G tokens") && table.contains("no other row is both faster and cheaper\n"), "{table}");
+    let documents = json(&[&asked[..], &["--tokens", "1T", "--json"]].concat(), 0);
+    let cost = |index: usize, name: &str| documents[index]["prediction"]["cost"][name].as_f64().unwrap();
+    assert!(cost(0, "days") > 1.9 * cost(1, "days") && cost(0, "total") < cost(2, "total"));
+    // Device hours at the price: days * 24 h * 16 devices * 2.
+    assert!((cost(0, "total") / (cost(0, "days") * 24.0 * 32.0) - 1.0).abs() < 1e-9);
+    // Rows without a plan name the limit; a row that is slower and dearer has no star.
+    let table = stdout(&["plan", BERT, "--devices", "4,8,12,16"], 0);
+    assert!(table.contains("no plan") && table.contains("No feasible plan on 4 devices"), "{table}");
+    assert!(refusal(&["plan", BERT, "--price", "2"]).contains("states no tokens"));
+    for command in ["compare", "seek"] {
+        let more: &[&str] = if command == "seek" { &["--least", "memory", "--until", "iteration<=1s"] } else { &[] };
+        let error = refusal(&[&[command, BERT, "--devices", "8,16"], more].concat());
+        assert!(error.contains("several values"), "{error}");
+    }
+    assert!(refusal(&["plan", BERT, "--devices", "16..8"]).contains("runs backwards"));
+}
+
+#[test]
+fn a_configured_price_gives_the_cost() {
+    let folder = Folder::new();
+    let config = folder.file("config.toml", "[prices]\nh100 = 2.5\n");
+    let told = |config: &str| {
+        let mut command = plantui();
+        command.env("PLANTUI_CONFIG", config).args(["estimate", "llama-3.1-8b", "--devices", "8", "--tokens", "1T"]);
+        String::from_utf8(command.assert().code(0).get_output().stdout.clone()).unwrap()
+    };
+    assert!(told(&config).contains("days, costs "));
+    let config = folder.file("none.toml", "");
+    assert!(told(&config).contains("--price gives the cost"));
+}

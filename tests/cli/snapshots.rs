@@ -61,6 +61,10 @@ fn plans() {
     compare("plan-topology", &["plan", "inputs/bert32a100.json", "--devices", "16", "--topology", "2xdgx-a100"]);
     compare("plan-model", &["plan", "llama-3.1-70b", "--hardware", "h100", "--devices", "64", "--global-batch", "128"]);
     compare(
+        "plan-model-devices",
+        &["plan", "llama-3.1-405b", "--devices", "64..512", "--global-batch", "256", "--tokens", "1T", "--price", "2"],
+    );
+    compare(
         "plan-model-infeasible",
         &["plan", "llama-3.1-70b", "--hardware", "h100", "--devices", "4", "--global-batch", "128"],
     );

@@ -132,7 +132,8 @@ impl EstimateArgs {
             estimate.assumptions.push(format!("global batch {USUAL_BATCH}; --global-batch sets it"));
         }
         estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring().summary));
-        let told = report::EstimateReport { model: &model, resolved: &resolved, estimate: &estimate, cost: &self.cost };
+        let cost = self.cost.on(resolved.accelerator.id)?;
+        let told = report::EstimateReport { model: &model, resolved: &resolved, estimate: &estimate, cost: &cost };
         destination.write(&if self.json { told.json() } else { told.table() })?;
         Ok(CommandEnd::Done)
     }

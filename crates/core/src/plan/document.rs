@@ -110,6 +110,21 @@ pub struct PredictionPart {
     /// Reason why the utilisation is implausible, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub implausible: Option<String>,
+    /// Days and cost, if a price or a number of tokens was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostPart>,
+}
+
+/// Days and cost of a training on some devices.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CostPart {
+    /// Days of training, if the number of tokens is given.
+    pub days: Option<f64>,
+    /// Cost of a billion tokens, if the price is given.
+    #[serde(rename = "per_billion_tokens")]
+    pub per_billion: Option<f64>,
+    /// Cost of the training, if both are given.
+    pub total: Option<f64>,
 }
 
 /// Published runs that a prediction was compared with.

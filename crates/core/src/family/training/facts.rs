@@ -48,6 +48,7 @@ pub(super) fn prediction(profile: &TrainingProfile, limits: &Limits, plan: &Plan
         differs: estimate.trust.differences().to_vec(),
         fits: fits(limits, &estimate, profile).id().into(),
         implausible: estimate.implausible,
+        cost: None,
     })
 }
 
