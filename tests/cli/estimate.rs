@@ -312,7 +312,7 @@ fn measured_kernels_calibrate_a_device() {
     assert_eq!(document["kernels"]["factors"][0]["constant"], "gemm_16");
     assert_eq!(document["calibration"]["hardware"], "rtx-3090");
     let text = std::fs::read_to_string(&kernels).unwrap();
-    let fast = folder.file("fast.json", &text.replace("0.03", "0.01"));
+    let fast = folder.file("fast.json", text.replace("0.03", "0.01"));
     let error = refusal(&["calibrate", "--kernels", &fast, "--hardware", "rtx-3090"]);
     assert!(error.contains("110 TFLOP/s in 16 bits, more than the 71 TFLOP/s of rtx-3090"), "{error}");
     for call in [&["calibrate"][..], &["calibrate", "llama-3-8b"], &["calibrate", "--runs", "runs.csv"]] {

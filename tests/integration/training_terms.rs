@@ -70,6 +70,7 @@ impl Case<'_> {
                 shared_width: self.number("shared") * width,
                 gated: true,
                 node_limit: None,
+                latent: None,
             };
             model.kinds.push(LayerKind { feed_forward: FeedForward::Experts(experts), ..dense });
             let first = self.number("ndense") as usize;

@@ -298,8 +298,10 @@ impl Parameters {
         match kind.feed_forward {
             super::FeedForward::Dense { width, gated } => of.shared += block(width as f64, gated) / t,
             super::FeedForward::Experts(e) => {
-                of.shared += block(e.shared_width as f64, e.gated) / t + e.count as f64 * h;
-                of.experts = block(e.width as f64, e.gated) * e.count as f64 / run.layout.expert_ranks() as f64;
+                of.shared += block(e.shared_width as f64, e.gated) / t
+                    + (e.count * model.hidden + e.projections(model.hidden)) as f64;
+                of.experts = block(e.width as f64, e.gated) * e.token_width(model.hidden) as f64 / h * e.count as f64
+                    / run.layout.expert_ranks() as f64;
             }
         }
         of

@@ -327,13 +327,20 @@ impl<'a> RunRates<'a> {
                 if experts.shared_width > 0 {
                     block(experts.shared_width as f64, experts.gated);
                 }
+                let wide = experts.token_width(self.model.hidden) as f64;
+                if experts.latent.is_some() {
+                    // Every rank projects its own tokens.
+                    let own = tokens / self.run.sequence_split();
+                    self.weight(time, [own, wide, h], 1.0);
+                    self.weight(time, [own, h, wide], 1.0);
+                }
                 let (e, parts) = (f64::from(self.run.layout.expert), f64::from(self.run.layout.expert_tensor));
                 let groups = experts.count as f64 / e;
                 // The ranks that share an expert gather their tokens, and each has a part of its width.
                 let m = parts * tokens / self.run.sequence_split() * experts.chosen as f64 / groups;
                 let width = experts.width as f64 / parts;
-                let (precision, share) = (self.run.precision, self.constants.experts / odd_width([width, h]));
-                for [n, k] in [[gates(experts.gated) * width, h], [h, width]] {
+                let (precision, share) = (self.run.precision, self.constants.experts / odd_width([width, wide]));
+                for [n, k] in [[gates(experts.gated) * width, wide], [wide, width]] {
                     time.forward.gemm += self.gemm([m, n, k], groups, precision, share);
                     let of_weights = if self.frozen() { 0.0 } else { self.gemm([n, k, m], groups, precision, share) };
                     time.backward.gemm += self.gemm([m, k, n], groups, precision, share) + of_weights;
@@ -398,16 +405,17 @@ impl<'a> RunRates<'a> {
         let mixed = kind.mixer.map_or(0.0, |mixer| 2.0 * mixer.kept() / t);
         let mut bytes = self.run.element_bytes()
             * tokens
-            * (10.0 * h / tau + each * 2.0 * heads / t + if gated { 3.0 } else { 2.0 } * width + mixed);
+            * (5.0 * halves(kind) * h / tau + each * 2.0 * heads / t + if gated { 3.0 } else { 2.0 } * width + mixed);
         if !self.run.settings.fused_elementwise {
-            bytes += 72.0 * tokens * h / tau;
+            bytes += 36.0 * halves(kind) * tokens * h / tau;
         }
         let moved = bytes / self.memory();
         time.forward.elementwise = moved;
         time.backward.elementwise = BACKWARD_TRAFFIC * moved;
         if let Some(experts) = kind.experts() {
             let parts = f64::from(self.run.layout.expert_tensor);
-            let permuted = 17.6 * parts * tokens * experts.chosen as f64 * h / tau / self.memory();
+            let wide = experts.token_width(self.model.hidden) as f64;
+            let permuted = 17.6 * parts * tokens * experts.chosen as f64 * wide / tau / self.memory();
             time.forward.elementwise += permuted + 170e-6;
             time.backward.elementwise += permuted + 85e-6;
         }
@@ -444,8 +452,10 @@ impl<'a> RunRates<'a> {
         let bytes = self.run.element_bytes() * self.run.tokens() * self.model.hidden as f64 * (t - 1.0) / t;
         let unit = bytes / self.tensor_link() + self.constants.hop_s * (t - 1.0);
         let overlap = self.run.settings.tp_overlap && self.run.settings.sequence_parallel;
-        // Layers with experts have it only around attention; a decoder with cross-attention has it once more.
-        let blocks = if kind.experts().is_some() { 0.5 } else { 1.0 + 0.5 * f64::from(u8::from(kind.cross)) };
+        // Each half has it, but for experts; a decoder with cross-attention has it once more.
+        let [mixes, feeds] = kind.halves();
+        let halves = [mixes, feeds && kind.experts().is_none(), kind.cross];
+        let blocks = 0.5 * halves.map(|half| f64::from(u8::from(half))).iter().sum::<f64>();
         let backward = if self.run.settings.sequence_parallel { 5.0 } else { 4.0 };
         for (pass, units) in [(&mut time.forward, 4.0 * blocks), (&mut time.backward, backward * blocks)] {
             let transfer = units * unit;
@@ -487,8 +497,8 @@ impl<'a> RunRates<'a> {
     fn expert_parallel(&self, time: &mut LayerTime, kind: &LayerKind) {
         let Some(experts) = kind.experts() else { return };
         let (e, parts) = (f64::from(self.run.layout.expert), f64::from(self.run.layout.expert_tensor));
-        let tokens =
-            self.run.element_bytes() * self.run.tokens() / self.run.sequence_split() * self.model.hidden as f64;
+        let tokens = self.run.element_bytes() * self.run.tokens() / self.run.sequence_split()
+            * experts.token_width(self.model.hidden) as f64;
         let (chosen, domain) = (experts.chosen as f64, f64::from(self.accelerator.domain));
         if parts > 1.0 {
             // Before its experts run, a rank gathers the tokens of the ranks that share them; afterwards it reduces.
@@ -574,6 +584,11 @@ impl<'a> RunRates<'a> {
     pub(crate) fn handed_on(self) -> f64 {
         self.run.element_bytes() * self.run.tokens() * self.model.hidden as f64 / self.t()
     }
+}
+
+/// Number of halves of a layer.
+fn halves(kind: &LayerKind) -> f64 {
+    kind.halves().map(|half| f64::from(u8::from(half))).iter().sum()
 }
 
 /// Number of input matrices of a block.

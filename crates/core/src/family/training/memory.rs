@@ -234,14 +234,15 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
     let attention = kind.attention.replicated(run.layout.tensor);
     let heads = attention.heads() as f64;
     // The inputs of both halves of the layer, and the outputs of their norms.
-    let mut each = if again.has(Modules::NORM) { 4.0 } else { 8.0 } * h / tau;
+    let halves = kind.halves().map(|half| f64::from(u8::from(half))).iter().sum::<f64>();
+    let mut each = halves * if again.has(Modules::NORM) { 2.0 } else { 4.0 } * h / tau;
     if model.dropout {
-        each += 2.0 * h / tau;
+        each += halves * h / tau;
     }
     // Single operators that run again keep no intermediate results.
     let unfused = !settings.fused_elementwise && !again.has(Modules::OPERATORS);
     if unfused {
-        each += 16.0 * h / tau;
+        each += 8.0 * halves * h / tau;
     }
     let scores_again = again.has(Modules::CORE_ATTENTION);
     let core_again = scores_again && again.has(Modules::PROJECTIONS);
@@ -267,8 +268,10 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
         FeedForward::Experts(e) => {
             let parts = f64::from(run.layout.expert_tensor);
             let output = if again.has(Modules::MOE_ACTIVATION) { 2.0 } else { 0.0 };
-            let chosen = e.chosen as f64 * (4.0 * parts * h + (block(e.gated) - output) * e.width as f64) / tau;
-            chosen + block(e.gated) * e.shared_width as f64 / t + 4.0 * e.count as f64 / tau
+            let wide = e.token_width(model.hidden) as f64;
+            let chosen = e.chosen as f64 * (4.0 * parts * wide + (block(e.gated) - output) * e.width as f64) / tau;
+            let latent = e.latent.map_or(0.0, |latent| 4.0 * latent as f64 / tau);
+            latent + chosen + block(e.gated) * e.shared_width as f64 / t + 4.0 * e.count as f64 / tau
         }
     };
     let mut bytes = tokens * each * run.element_bytes() / 2.0;

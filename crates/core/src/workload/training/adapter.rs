@@ -150,7 +150,10 @@ impl Adapter {
             FeedForward::Dense { width, gated } => [attention + block(width as f64 / t, gated), 0.0],
             FeedForward::Experts(e) => {
                 let shared = if e.shared_width > 0 { block(e.shared_width as f64 / t, e.gated) } else { 0.0 };
-                [attention + shared, e.count as f64 * block(e.width as f64, e.gated)]
+                let wide = e.token_width(hidden) as f64;
+                let gate = if e.gated { pair(4, wide, e.width as f64) } else { 0.0 };
+                let one = gate + pair(5, wide, e.width as f64) + pair(6, e.width as f64, wide);
+                [attention + shared, e.count as f64 * one]
             }
         }
     }

@@ -72,15 +72,14 @@ fn kind_problem(kind: &LayerKind, place: &str) -> Option<FieldProblem> {
         list.iter().find_map(|&(name, size, least)| sized(&format!("{place}.{name}"), size, least))
     };
     let attention = match kind.attention {
-        Attention::Grouped { heads, key_value_heads, head_size } => sizes(&[
-            ("heads", heads, 0),
-            ("key_value_heads", key_value_heads, heads.min(1)),
-            ("head_size", head_size, 1),
-        ])
-        .or_else(|| {
-            let told = format!("is {key_value_heads}, which does not divide the {heads} heads");
-            (heads % key_value_heads.max(1) != 0).then(|| wrong(&format!("{place}.key_value_heads"), told))
-        }),
+        Attention::Grouped { heads, key_value_heads, head_size } => {
+            sizes(&[("heads", heads, 0), ("key_value_heads", key_value_heads, 0), ("head_size", head_size, 1)]).or_else(
+                || {
+                    let told = format!("is {key_value_heads}, which does not divide the {heads} heads");
+                    (heads % key_value_heads.max(1) != 0).then(|| wrong(&format!("{place}.key_value_heads"), told))
+                },
+            )
+        }
         Attention::Latent { heads, query_rank, key_value_rank, rope, nope, value, head_size } => sizes(&[
             ("heads", heads, 1),
             ("query_rank", query_rank.unwrap_or(0), 0),
@@ -98,6 +97,7 @@ fn kind_problem(kind: &LayerKind, place: &str) -> Option<FieldProblem> {
             ("chosen", e.chosen, 1),
             ("width", e.width, 1),
             ("shared_width", e.shared_width, 0),
+            ("latent", e.latent.unwrap_or(0), 0),
         ])
         .or_else(|| (e.chosen > e.count).then(|| wrong(&format!("{place}.chosen"), "is more than count".into()))),
     };

@@ -31,7 +31,7 @@ pub enum Attention {
     Grouped {
         /// Number of query heads, a.
         heads: u64,
-        /// Number of key-value heads, g.
+        /// Number of key-value heads, g; 0 if keys and values come from an earlier layer.
         key_value_heads: u64,
         /// Width of a head, d_h.
         head_size: u64,
@@ -71,6 +71,21 @@ pub struct Experts {
     pub gated: bool,
     /// Maximum number of expert groups (machines) per token, if the router limits it.
     pub node_limit: Option<u64>,
+    /// Width to which tokens are projected before routed experts process them (LatentMoE); `None` for the hidden width.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latent: Option<u64>,
+}
+
+impl Experts {
+    /// Width of a token in the routed experts.
+    pub fn token_width(&self, hidden: u64) -> u64 {
+        self.latent.unwrap_or(hidden)
+    }
+
+    /// Elements of the projections to and from the latent width.
+    pub fn projections(&self, hidden: u64) -> u64 {
+        self.latent.map_or(0, |latent| 2 * latent * hidden)
+    }
 }
 
 /// Feed-forward block of a layer.
@@ -205,7 +220,7 @@ impl Attention {
     #[must_use]
     pub fn replicated(&self, t: u32) -> Self {
         match *self {
-            Attention::Grouped { heads, key_value_heads, head_size } if heads > 0 => {
+            Attention::Grouped { heads, key_value_heads, head_size } if key_value_heads > 0 => {
                 Attention::Grouped { heads, key_value_heads: key_value_heads.max(t.into()), head_size }
             }
             other => other,
@@ -319,14 +334,16 @@ impl LayerKind {
 
     /// Elements of the routed experts.
     pub fn expert_parameters(&self, hidden: u64) -> u64 {
-        self.experts().map_or(0, |e| e.count * block_matrices(e.gated) * e.width * hidden)
+        self.experts().map_or(0, |e| e.count * block_matrices(e.gated) * e.width * e.token_width(hidden))
     }
 
     /// Elements that process every token, vectors included.
     pub fn shared_parameters(&self, hidden: u64) -> u64 {
         let block = match self.feed_forward {
             FeedForward::Dense { width, gated } => block_matrices(gated) * width * hidden,
-            FeedForward::Experts(e) => block_matrices(e.gated) * e.shared_width * hidden + e.count * hidden,
+            FeedForward::Experts(e) => {
+                block_matrices(e.gated) * e.shared_width * hidden + e.count * hidden + e.projections(hidden)
+            }
         };
         let attention = self.attention.parameters(hidden) * (1 + u64::from(self.cross));
         attention + self.mixer.map_or(0, |mixer| mixer.parameters(hidden)) + block + self.vectors
@@ -334,8 +351,14 @@ impl LayerKind {
 
     /// Elements of the matrices that process one token.
     fn active_matrices(&self, hidden: u64) -> u64 {
-        let chosen = self.experts().map_or(0, |e| e.chosen * block_matrices(e.gated) * e.width * hidden);
+        let chosen = self.experts().map_or(0, |e| e.chosen * block_matrices(e.gated) * e.width * e.token_width(hidden));
         self.shared_parameters(hidden) - self.vectors + chosen
+    }
+
+    /// Halves of the layer: attention or a mixer, and a feed-forward block. Most layers have both.
+    pub fn halves(&self) -> [bool; 2] {
+        let mixes = self.attention.heads() > 0 || self.mixer.is_some();
+        [mixes, !matches!(self.feed_forward, FeedForward::Dense { width: 0, .. })]
     }
 
     /// Mean number of tokens that one token attends to, over a sequence.
@@ -368,7 +391,7 @@ impl Model {
 
     /// Elements that process one token: all of them, unless there are experts.
     pub fn active_parameters(&self) -> u64 {
-        let idle = |e: &Experts| (e.count - e.chosen) * block_matrices(e.gated) * e.width * self.hidden;
+        let idle = |e: &Experts| (e.count - e.chosen) * block_matrices(e.gated) * e.width * e.token_width(self.hidden);
         let unused: u64 = self.layers.iter().filter_map(|&k| self.kinds[usize::from(k)].experts()).map(idle).sum();
         self.parameters() - unused
     }

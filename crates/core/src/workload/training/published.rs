@@ -1,6 +1,7 @@
 //! Models by their published names. Their sizes are read like a `config.json`.
 //!
-//! A name is plantui's short one (`llama-3.1-8b`) or the hub's (`meta-llama/Llama-3.1-8B`), in either case.
+//! A name is plantui's short one (`llama-3.1-8b`) or the hub's (`meta-llama/Llama-3.1-8B`), in either case, with `_` for
+//! `-`, and without the format at its end (`-BF16`).
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -38,10 +39,11 @@ pub fn config(name: &str) -> Option<(&'static str, String)> {
 }
 
 fn entry(name: &str) -> Option<PublishedModel<'static>> {
-    let wanted = name.to_ascii_lowercase();
+    let usual = |name: &str| name.to_ascii_lowercase().replace('_', "-").trim_end_matches("-bf16").to_string();
+    let wanted = usual(name);
     let short = wanted.rsplit('/').next().unwrap_or(&wanted);
     entries().find(|entry| {
-        let hub = entry.hub.to_ascii_lowercase();
+        let hub = usual(entry.hub);
         !wanted.is_empty()
             && (entry.name == wanted || hub == wanted || hub.rsplit('/').next() == Some(short) && !hub.is_empty())
     })
@@ -75,6 +77,9 @@ mod tests {
     /// Parameters as the weights' own files or their publications count them, tied matrices once.
     const COUNTS: &[(&str, u64)] = &[
         ("llama-2-7b", 6_738_415_616),
+        ("nemotron-3-nano", 31_577_937_344),
+        ("nemotron-3-super", 120_668_687_360),
+        ("nemotron-3-ultra", 549_308_968_960),
         ("llama-2-13b", 13_015_864_320),
         ("llama-2-70b", 68_976_648_192),
         ("llama-3-8b", 8_030_261_248),

@@ -490,7 +490,8 @@ fn mixture(model: &mut Model, second: bool) {
         head_size: 192,
     };
     let (count, chosen, width, shared) = if second { (160, 6, 1536, 2) } else { (256, 8, 2048, 1) };
-    let experts = Experts { count, chosen, width, shared_width: shared * width, gated: true, node_limit: None };
+    let experts =
+        Experts { count, chosen, width, shared_width: shared * width, gated: true, node_limit: None, latent: None };
     let dense = LayerKind { attention, ..model.kinds[0] };
     model.kinds = vec![dense, LayerKind { feed_forward: FeedForward::Experts(experts), ..dense }];
     model.layers = (0..model.layers.len()).map(|layer| u16::from(layer > 0)).collect();

@@ -43,6 +43,7 @@ pub(super) fn mixture(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
         shared_width,
         gated: true,
         node_limit: None,
+        latent: None,
     };
     // Qwen 2 scales its shared expert by a gate with one output.
     let gate = if shared_width > 0 { hidden } else { 0 };
@@ -96,6 +97,7 @@ pub(super) fn llama4(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model
         shared_width: width,
         gated: true,
         node_limit: None,
+        latent: None,
     };
     let routed = LayerKind::decoder(attention, FeedForward::Experts(experts), vectors);
     let mut model = parts::of_layers(config, kind, hidden, routed, parts::ends(config, hidden, &shape)?, &shape)?;
@@ -135,7 +137,15 @@ pub(super) fn gpt_oss(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
     let biases = count * (2 * width + hidden) + count;
     let layer = LayerKind::decoder(
         attention,
-        FeedForward::Experts(Experts { count, chosen, width, shared_width: 0, gated: true, node_limit: None }),
+        FeedForward::Experts(Experts {
+            count,
+            chosen,
+            width,
+            shared_width: 0,
+            gated: true,
+            node_limit: None,
+            latent: None,
+        }),
         shape.attention_vectors(hidden, &attention) + attention.heads() + biases,
     );
     let mut model = parts::of_layers(config, kind, hidden, layer, parts::ends(config, hidden, &shape)?, &shape)?;

@@ -100,6 +100,7 @@ pub(super) fn granite(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
             shared_width: config.required("shared_intermediate_size")?,
             gated: true,
             node_limit: None,
+            latent: None,
         }),
     };
     let shape = DecoderShape { tied: kind != "bamba", ..LLAMA };
@@ -139,6 +140,7 @@ pub(super) fn nemotron_h(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<M
                 * config.size("moe_shared_expert_intermediate_size")?.unwrap_or(0),
             gated: false,
             node_limit: None,
+            latent: config.size("moe_latent_size")?,
         })
     } else {
         NOTHING
@@ -149,7 +151,10 @@ pub(super) fn nemotron_h(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<M
         layer(LayerKind::NO_ATTENTION, None, FeedForward::Dense { width, gated: false }, hidden),
         layer(LayerKind::NO_ATTENTION, None, experts, hidden),
     ];
-    let pattern = config.text("hybrid_override_pattern")?.unwrap_or_default().to_string();
+    let pattern = match config.map.get("layers_block_type").and_then(Value::as_array) {
+        Some(types) => letters(config, types)?,
+        None => config.text("hybrid_override_pattern")?.unwrap_or_default().to_string(),
+    };
     if pattern.is_empty() || pattern.len() > 4096 {
         return Err(config.error("hybrid_override_pattern", "is missing", "give a letter for every layer"));
     }
@@ -169,6 +174,22 @@ pub(super) fn nemotron_h(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<M
     (model.kinds, model.layers) = (kinds, layers);
     parts::drop_unused(&mut model);
     Ok(model)
+}
+
+/// Letters of Nemotron's layers, which newer files name in words.
+fn letters(config: &HuggingFaceConfig<'_>, types: &[Value]) -> Result<String, LoadError> {
+    let letter = |name: &Value| match name.as_str() {
+        Some("mamba") => Some('M'),
+        Some("attention" | "full_attention") => Some('*'),
+        Some("mlp") => Some('-'),
+        Some("moe") => Some('E'),
+        _ => None,
+    };
+    let all: Option<String> = types.iter().map(letter).collect();
+    all.ok_or_else(|| {
+        let repair = "write mamba, attention, mlp or moe for every layer";
+        config.error("layers_block_type", "has a layer of an unknown kind", repair)
+    })
 }
 
 /// Falcon-H1: attention and Mamba 2 side by side in every layer, then a dense block.
@@ -208,6 +229,7 @@ pub(super) fn jamba(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model,
         shared_width: 0,
         gated: true,
         node_limit: None,
+        latent: None,
     });
     let state = |block| layer(LayerKind::NO_ATTENTION, Some(mixer), block, vectors + 2 * hidden);
     let full = |block| layer(attention, None, block, 2 * hidden);

@@ -23,6 +23,7 @@ pub(super) fn deepseek(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mod
         shared_width: shared.min(1 << 20) * width,
         gated: true,
         node_limit,
+        latent: None,
     };
     // V3's router has a bias that balances the load.
     let balance = if kind == "deepseek_v2" { 0 } else { count };
@@ -112,6 +113,7 @@ pub(super) fn longcat(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
         shared_width: dense_width,
         gated: true,
         node_limit: None,
+        latent: None,
     };
     let first = LayerKind::decoder(attention, FeedForward::Experts(experts), vectors + zero * hidden);
     let second = dense_of(&first, dense_width, vectors);

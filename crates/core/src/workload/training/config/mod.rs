@@ -153,8 +153,9 @@ type ArchitectureReader = fn(&HuggingFaceConfig<'_>, &str) -> Result<Model, Load
 const READERS: &[(&[&str], ArchitectureReader)] = &[
     (&["llama", "mistral", "qwen2", "gpt2", "gpt_neox", "bert"], known_dense),
     (&["qwen3", "smollm3", "granite", "internlm2", "stablelm", "starcoder2", "olmo"], decoders::like_llama),
-    (&["phi3"], decoders::phi3),
+    (&["phi3", "phi4_multimodal"], decoders::phi3),
     (&["gemma", "gemma2", "gemma3", "gemma3_text"], decoders::gemma),
+    (&["gemma3n", "gemma3n_text"], recent::gemma3n),
     (&["olmo2", "olmo3"], decoders::olmo2),
     (&["nemotron"], decoders::nemotron),
     (&["cohere", "cohere2"], decoders::cohere),
@@ -164,7 +165,18 @@ const READERS: &[(&[&str], ArchitectureReader)] = &[
     (&["deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2"], latent::deepseek),
     (&["longcat_flash"], latent::longcat),
     (
-        &["seed_oss", "hunyuan_v1_dense", "ernie4_5", "arcee", "exaone4", "glm", "glm4", "apertus", "ministral"],
+        &[
+            "seed_oss",
+            "hunyuan_v1_dense",
+            "ernie4_5",
+            "arcee",
+            "exaone4",
+            "glm",
+            "glm4",
+            "apertus",
+            "ministral",
+            "ministral3",
+        ],
         recent::dense,
     ),
     (
@@ -302,7 +314,7 @@ fn consistent(config: &HuggingFaceConfig<'_>, model: &Model) -> Result<(), LoadE
     }
     for kind in &model.kinds {
         let (heads, groups) = (kind.attention.heads(), kind.attention.key_value_heads());
-        if groups > heads || !heads.is_multiple_of(groups) {
+        if groups > heads || groups > 0 && !heads.is_multiple_of(groups) {
             let problem = format!("is {groups}, which does not divide the {heads} attention heads");
             return Err(config.error("num_key_value_heads", problem, "give a divisor of num_attention_heads"));
         }

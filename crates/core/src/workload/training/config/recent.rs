@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     super::{
         mixer::Mixer,
-        model::{Experts, FeedForward, LayerKind, Model, Span},
+        model::{Attention, Experts, FeedForward, LayerKind, Model, Span},
     },
     decoders::dense_of,
     experts::with_dense,
@@ -48,6 +48,62 @@ pub(super) fn dense(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model,
         "ministral" => parts::sliding(config, &mut model, Some(u64::MAX))?,
         _ => {}
     }
+    Ok(model)
+}
+
+/// Gemma 3n: embeddings of every layer, four copies of the hidden state (AltUp), a low-rank path beside attention
+/// (LAuReL), and last layers that take keys and values from earlier ones. The small matrices count as parameters and
+/// take no time of their own.
+pub(super) fn gemma3n(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Model, LoadError> {
+    let mut map = config.map.clone();
+    for (field, usual) in [
+        ("hidden_size_per_layer_input", 256),
+        ("vocab_size_per_layer_input", 262_144),
+        ("laurel_rank", 64),
+        ("altup_num_inputs", 4),
+        ("num_kv_shared_layers", 15),
+    ] {
+        map.entry(field).or_insert_with(|| usual.into());
+    }
+    if let Some(width) = parts::first(config, "intermediate_size")? {
+        map.insert("intermediate_size".into(), width.into());
+    }
+    let config = &HuggingFaceConfig { map: &map, source: config.source };
+    let hidden = config.required("hidden_size")?;
+    let per_layer = config.required("hidden_size_per_layer_input")?;
+    let rank = config.required("laurel_rank")?;
+    let copies = config.required("altup_num_inputs")?;
+    let shape = DecoderShape { tied: true, norms: 4, head_norm: HeadNorm::Shared, ..LLAMA };
+    let mut model = parts::decoder(config, kind, &shape, Some(256))?;
+    // AltUp: scale, router and its norm, corrections and predictions. LAuReL and the inputs of the layer, with norms.
+    let altup = (2 + copies) * hidden + copies * copies + copies * copies * copies;
+    let own = 2 * hidden * rank + hidden + 2 * hidden * per_layer + hidden;
+    model.kinds[0].vectors += altup + own;
+    let layers = model.layers.len() as u64;
+    let rows = config.required("vocab_size_per_layer_input")?;
+    model.ends.before += layers * per_layer * (rows + hidden) + per_layer + (copies - 1) * hidden * hidden;
+    model.ends.after += (copies - 1) * hidden * hidden;
+    let shared = count(config, "num_kv_shared_layers").min(layers) as usize;
+    parts::sliding(config, &mut model, Some(5))?;
+    let first = model.layers.len() - shared;
+    for layer in first..model.layers.len() {
+        let mut own = *model.kind(layer);
+        if let Attention::Grouped { key_value_heads, head_size, .. } = &mut own.attention {
+            // Neither keys and values nor the norm of keys.
+            own.vectors -= *head_size;
+            *key_value_heads = 0;
+        }
+        let known = model.kinds.iter().position(|kind| *kind == own);
+        let index = known.unwrap_or_else(|| {
+            model.kinds.push(own);
+            model.kinds.len() - 1
+        });
+        model.layers[layer] = index as u16;
+    }
+    parts::drop_unused(&mut model);
+    model
+        .remarks
+        .push("AltUp, LAuReL and the inputs of every layer count as parameters; their products are not timed".into());
     Ok(model)
 }
 
@@ -126,6 +182,7 @@ pub(super) fn mixture(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<Mode
         shared_width: shared.min(1 << 10) * width,
         gated: true,
         node_limit: latent::node_limit(config)?,
+        latent: None,
     };
     let vectors = shape.attention_vectors(hidden, &attention);
     // The bias that balances the load is a parameter of Ernie; elsewhere it is none.
@@ -177,6 +234,7 @@ pub(super) fn qwen3_next(config: &HuggingFaceConfig<'_>, kind: &str) -> Result<M
         shared_width: config.required("shared_expert_intermediate_size")?,
         gated: true,
         node_limit: None,
+        latent: None,
     };
     let shape = DecoderShape { head_norm: HeadNorm::Shared, ..LLAMA };
     let full = LayerKind {
