@@ -376,3 +376,36 @@ fn days_and_cost_are_in_both_forms() {
     assert!((days * 86_400.0 * rate / 1e12 - 1.0).abs() < 1e-9);
     assert!((number(&document, "/cost/total") / (days * 24.0 * 8.0 * 2.0) - 1.0).abs() < 1e-9);
 }
+
+#[test]
+fn a_run_that_does_not_fit_names_the_changes_that_make_it_fit() {
+    let asked = ["estimate", "llama-3.1-70b", "--devices", "64", "--parallel", "tp=4,pp=2", "--global-batch", "128"];
+    let text = stdout(&asked, 0);
+    let line = text.lines().find(|line| line.starts_with("fits with: ")).unwrap();
+    assert!(line.contains("--parallel tp=8,pp=2") && line.contains("--recompute full"), "{line}");
+    // Each change is enough, and takes the told time.
+    let told = json(&[&asked[..], &["--json"]].concat(), 0);
+    let remedies = told["would_fit"].as_array().unwrap();
+    assert!(remedies.len() > 1);
+    for remedy in remedies {
+        let flags = remedy["flags"].as_str().unwrap();
+        let mut call = asked.map(String::from).to_vec();
+        let parallel = flags.split_once("--parallel ").map(|(_, degrees)| degrees.to_string());
+        match parallel {
+            Some(degrees) => call[5] = degrees,
+            None => call.extend(flags.split(' ').map(String::from)),
+        }
+        call.push("--json".into());
+        let call: Vec<&str> = call.iter().map(String::as_str).collect();
+        let changed = json(&call, 0);
+        assert_eq!(changed["fits"], "yes", "{flags}");
+        assert_eq!(changed["iteration_s"], remedy["iteration_s"], "{flags}");
+    }
+    let times: Vec<f64> = remedies.iter().map(|remedy| number(remedy, "/iteration_s")).collect();
+    assert!(times.is_sorted());
+    // What fits needs nothing, and what nothing helps says so.
+    let fits = json(&["estimate", "llama-3.1-8b", "--devices", "64", "--parallel", "tp=4", "--json"], 0);
+    assert_eq!(fits["would_fit"].as_array().map(Vec::len), Some(0));
+    let hopeless = stdout(&["estimate", "llama-3.1-405b", "--devices", "8"], 0);
+    assert!(hopeless.contains("no single change makes it fit; `plantui plan` searches all layouts"), "{hopeless}");
+}

@@ -12,7 +12,7 @@ use super::{
     CommandEnd, Failure, cost::CostArgs, hardware_file, input, output::Destination, topology_input::TopologyArgs,
 };
 use crate::{
-    family::training::{self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, request::Request},
+    family::training::{self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, remedy, request::Request},
     workload::formats::{self, detect},
 };
 pub(super) use model::model;
@@ -133,7 +133,14 @@ impl EstimateArgs {
         }
         estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring().summary));
         let cost = self.cost.on(resolved.accelerator.id)?;
-        let told = report::EstimateReport { model: &model, resolved: &resolved, estimate: &estimate, cost: &cost };
+        let remedies = remedy::remedies(&model, &resolved.run, &accelerator, resolved.devices, calibration.as_ref());
+        let told = report::EstimateReport {
+            model: &model,
+            resolved: &resolved,
+            estimate: &estimate,
+            cost: &cost,
+            remedies: &remedies,
+        };
         destination.write(&if self.json { told.json() } else { told.table() })?;
         Ok(CommandEnd::Done)
     }

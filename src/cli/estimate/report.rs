@@ -7,9 +7,14 @@ use crate::{
         cost::CostArgs,
         report::{line, table},
     },
-    family::training::{Estimate, Model, StageEstimate, TrainingSettings, request::ResolvedRequest},
+    family::training::{
+        Estimate, Fits, Model, StageEstimate, TrainingSettings, remedy::Remedy, request::ResolvedRequest,
+    },
     units,
 };
+
+/// Most changes that are named.
+const MOST_REMEDIES: usize = 3;
 
 /// Content of the report.
 pub(super) struct EstimateReport<'a> {
@@ -17,6 +22,17 @@ pub(super) struct EstimateReport<'a> {
     pub(super) resolved: &'a ResolvedRequest,
     pub(super) estimate: &'a Estimate,
     pub(super) cost: &'a CostArgs,
+    /// Changes that would make the run fit.
+    pub(super) remedies: &'a [Remedy],
+}
+
+fn remedy_json(remedy: &Remedy) -> Value {
+    json!({
+        "flags": remedy.flags,
+        "iteration_s": remedy.iteration_s,
+        "memory_bytes": remedy.memory_bytes,
+        "fits": remedy.fits.id(),
+    })
 }
 
 impl EstimateReport<'_> {
@@ -79,12 +95,31 @@ impl EstimateReport<'_> {
             "device_memory_bytes": estimate.limit_bytes,
             "stages": estimate.stages.iter().map(stage).collect::<Vec<_>>(),
             "fits": estimate.fits.id(),
+            "would_fit": self.remedies.iter().map(remedy_json).collect::<Vec<_>>(),
             "trust": trust,
             "differs": estimate.trust.differences(),
             "implausible": estimate.implausible,
             "assumptions": estimate.assumptions,
         });
         serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    }
+
+    /// Changes that would make the run fit, in a line; `None` if it fits.
+    fn remedies_line(&self) -> Option<String> {
+        if self.estimate.fits == Fits::Yes {
+            return None;
+        }
+        let told = self
+            .remedies
+            .iter()
+            .take(MOST_REMEDIES)
+            .map(|remedy| format!("{} ({})", remedy.flags, units::seconds(remedy.iteration_s)));
+        let told: Vec<String> = told.collect();
+        let close = self.remedies.first().is_some_and(|remedy| remedy.fits == Fits::Close);
+        Some(match told.is_empty() {
+            true => "no single change makes it fit; `plantui plan` searches all layouts".into(),
+            false => format!("fits{} with: {}", if close { " closely" } else { "" }, told.join(", or ")),
+        })
     }
 
     /// Table for people.
@@ -136,6 +171,9 @@ impl EstimateReport<'_> {
                 estimate.fits.with_excess(whole, limit)
             ),
         );
+        if let Some(remedies) = self.remedies_line() {
+            line(&mut text, format_args!("{remedies}"));
+        }
         line(&mut text, format_args!("trust: {}", estimate.trust.summary()));
         if let Some(cost) = self.cost.line(estimate.tokens_per_s, self.resolved.devices) {
             line(&mut text, format_args!("{cost}"));

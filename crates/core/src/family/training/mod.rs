@@ -28,6 +28,7 @@ pub mod memory;
 mod offers;
 mod platform;
 pub mod program;
+pub mod remedy;
 pub mod repeated;
 pub mod request;
 mod score;

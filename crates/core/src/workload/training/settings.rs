@@ -272,6 +272,15 @@ impl TrainingSettings {
         taken.ok_or_else(|| format!("{name} is `{shown}`, must be {values}"))
     }
 
+    /// ZeRO stage: what is divided over replicas; 0 for nothing.
+    pub fn zero(&self) -> u32 {
+        match () {
+            () if self.fsdp => 3,
+            () if self.shard_gradients => 2,
+            () => self.distributed_optimizer.into(),
+        }
+    }
+
     /// Value of a setting as [`TrainingSettings::set`] reads it.
     pub fn text(&self, name: &str) -> String {
         let mut copy = *self;

@@ -6,7 +6,7 @@ use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 use plantui_core::{
     cluster::{Limits, topology::Topology},
     family::training::{
-        Attention, AttentionKernel, Fits, Layout, Modules, Recompute, Stack, TrainingRun,
+        AttentionKernel, Fits, Layout, Recompute, TrainingRun,
         check::{self, Refusal},
         iteration::{self, IterationCosts, StageTime},
         links,
@@ -183,36 +183,6 @@ impl<'a> Bench<'a> {
     /// True if attention scores are kept, so that recomputing them saves memory.
     pub(super) fn keeps_scores(&self) -> bool {
         self.profile.settings.attention == AttentionKernel::Unfused
-    }
-
-    /// Sets of modules that the software can recompute in every layer, each with those before it: cheap ones first.
-    pub(super) fn module_sets(&self) -> Vec<Recompute> {
-        match self.profile.stack {
-            Stack::Torchtitan => return vec![Recompute::Selective(Modules::OPERATORS)],
-            // Its Megatron-Core recomputes the attention core alone.
-            Stack::Nemo24 => return vec![],
-            Stack::Megatron2025 | Stack::Plain => {}
-        }
-        let kinds = &self.profile.model.kinds;
-        let experts = kinds.iter().any(|kind| kind.experts().is_some());
-        let dense = kinds.iter().any(|kind| kind.experts().is_none());
-        let latent = kinds.iter().any(|kind| matches!(kind.attention, Attention::Latent { .. }));
-        let scores = if self.keeps_scores() { Modules::CORE_ATTENTION } else { Modules::NONE };
-        let mut all = scores;
-        let mut sets = vec![];
-        for (useful, module) in [
-            (experts, Modules::MOE_ACTIVATION),
-            (true, Modules::NORM),
-            (latent, Modules::LATENT_PROJECTION),
-            (dense, Modules::MLP),
-            (experts, Modules::MOE),
-        ] {
-            if useful {
-                all = all.and(module);
-                sets.push(Recompute::Selective(all));
-            }
-        }
-        sets
     }
 }
 

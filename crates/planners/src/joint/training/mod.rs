@@ -22,7 +22,7 @@ use plantui_core::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     family::training::{
         Layout, Recompute, Stack, TrainingRun, ZeroBubble, check::Refusal, configured, iteration::IterationCosts,
-        split::StageSplit,
+        remedy, split::StageSplit,
     },
     plan::{Plan, Schedule},
     search::Search,
@@ -290,7 +290,7 @@ impl LayoutSearch<'_> {
         let full_fits = asked != RecomputeOption::Never && fits(&full);
         if asked == RecomputeOption::Auto && !kept && full_fits {
             // The sets save more and take longer from one to the next, so that the first that fits is enough.
-            runs.extend(bench.module_sets().into_iter().map(with).find(&fits));
+            runs.extend(remedy::module_sets(&bench.profile.model, run).into_iter().map(with).find(&fits));
             runs.extend(bench.least_layers(run, split).map(with));
         }
         if full_fits && !runs.iter().any(|run| run.recompute == Recompute::Full) {
