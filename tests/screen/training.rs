@@ -118,3 +118,37 @@ fn hardware_and_the_length_of_sequences_are_turned_like_limits() {
     press(&mut screen, KeyCode::Enter);
     assert!(screen.text().contains("there is no hardware `abacus`"));
 }
+
+#[test]
+fn sharding_offload_and_adapters_are_turned_in_the_panel() {
+    let mut screen = opened(160, 40);
+    let figures = |screen: &mut Offscreen| line(&screen.text(), "tokens/s per device");
+    let before = figures(&mut screen);
+    screen.focus(Focus::Panel);
+    let shown = |screen: &mut Offscreen, label: &str, value: &str| {
+        let text = screen.text();
+        let row = text.lines().find(|line| line.trim_start().trim_start_matches('▌').trim_start().starts_with(label));
+        assert!(row.is_some_and(|row| row.contains(value)), "no {label} {value} in\n{text}");
+    };
+    // Settings of the simulator that change no model are not offered.
+    assert!(!screen.text().contains("forward share"));
+    for (label, help, values) in [
+        ("sharding", "what replicas divide", ["zero2", "zero3"]),
+        ("offload", "kept in the host's memory", ["optimizer", "none"]),
+        ("adapter", "adapters are trained", ["lora", "qlora"]),
+    ] {
+        for _ in 0..10 {
+            if screen.text().contains(help) {
+                break;
+            }
+            screen.act(Action::Down);
+        }
+        for value in values {
+            screen.act(Action::Increase);
+            shown(&mut screen, label, value);
+            assert_eq!(figures(&mut screen) == before, value == "none", "{label} {value}");
+        }
+        screen.act(Action::Reset);
+        assert_eq!(figures(&mut screen), before, "{label}");
+    }
+}

@@ -9,6 +9,9 @@ use crate::{
     tui::panel_rows::{PanelRow, PanelSection},
 };
 
+/// Settings that never change a model to be trained: its replicas are equal, and both passes have times of their own.
+const NEVER_OF_MODELS: [SimulatorSetting; 2] = [SimulatorSetting::WarmUp, SimulatorSetting::ForwardShare];
+
 impl Model {
     /// Rows of the left panel, from the top. They always include the planner in force. Planners that would convert the
     /// workload come last.
@@ -33,7 +36,10 @@ impl Model {
         // Simulator settings have no effect in views without simulation.
         if self.view.uses().simulator {
             rows.push(PanelRow::Schedule);
-            rows.extend(SimulatorSetting::ALL.map(PanelRow::Setting));
+            let idle: &[SimulatorSetting] =
+                if self.session.workload.training().is_some() { &NEVER_OF_MODELS } else { &[] };
+            let offered = SimulatorSetting::ALL.into_iter().filter(|setting| !idle.contains(setting));
+            rows.extend(offered.map(PanelRow::Setting));
         }
         rows
     }

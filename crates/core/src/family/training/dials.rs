@@ -1,7 +1,11 @@
-//! Dials of a model to be trained: hardware, sequence length, precision, reserved memory.
+//! Dials of a model to be trained: hardware, software, sequence length, precision, division of the state over replicas,
+//! offload, adapters, reserved memory.
 
-use super::request;
-use crate::workload::training::{hardware, run::TrainingPrecision};
+use super::{platform, request};
+use crate::workload::training::{
+    hardware,
+    run::{Stack, TrainingPrecision},
+};
 use crate::{
     cluster::LimitKind,
     family::dial::{Dial, DialError},
@@ -17,7 +21,18 @@ const MOST_RESERVE: f64 = 1024.0 * GIB;
 const HARDWARE: &str = "hardware";
 const SEQUENCE: &str = "sequence-length";
 const PRECISION: &str = "precision";
+const STACK: &str = "stack";
+const SHARDING: &str = "sharding";
+const OFFLOAD: &str = "offload";
+const ADAPTER: &str = "adapter";
 const RESERVE: &str = "reserve";
+
+/// What is divided over replicas, by ZeRO stage.
+const SHARDED: [&str; 4] = ["none", "zero1", "zero2", "zero3"];
+/// What is kept in the host's memory: nothing, the optimizer's state, or that and the weights.
+const OFFLOADED: [&str; 3] = ["none", "optimizer", "weights"];
+/// Adapters in place of training all weights, by the usual rank.
+const ADAPTERS: [&str; 3] = ["none", "lora", "qlora"];
 
 /// Dials of a profile.
 pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
@@ -27,7 +42,12 @@ pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
     let tokens = profile.sequence;
     let next =
         |factor: u64| [(tokens / factor).max(1), (tokens * factor).min(MOST_TOKENS)].map(|tokens| tokens.to_string());
-    let reserve = profile.settings.reserve_bytes;
+    let stacks = Stack::ALL.map(Stack::id);
+    let settings = &profile.settings;
+    let sharding = SHARDED[settings.zero() as usize % SHARDED.len()];
+    let offload = OFFLOADED[usize::from(settings.optimizer_offload) + usize::from(settings.parameter_offload)];
+    let adapter = now_adapter(profile);
+    let reserve = settings.reserve_bytes;
     let kept = |gib: f64| [reserve - gib * GIB, reserve + gib * GIB].map(|bytes| size(bytes.clamp(0.0, MOST_RESERVE)));
     vec![
         Dial {
@@ -50,6 +70,34 @@ pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
             help: "number format of matrix products, of those that the hardware supports",
             value: profile.precision.id().into(),
             steps: around(&precisions, profile.precision.id()),
+        },
+        Dial {
+            id: STACK,
+            label: "software",
+            help: "training software; sets the defaults of its settings",
+            value: profile.stack.id().into(),
+            steps: around(&stacks, profile.stack.id()),
+        },
+        Dial {
+            id: SHARDING,
+            label: "sharding",
+            help: "what replicas divide: zero1 state, zero2 gradients too, zero3 weights too",
+            value: sharding.into(),
+            steps: around(&SHARDED, sharding),
+        },
+        Dial {
+            id: OFFLOAD,
+            label: "offload",
+            help: "kept in the host's memory: the optimizer's state, or weights too (zero3)",
+            value: offload.into(),
+            steps: around(&OFFLOADED[..if settings.fsdp { 3 } else { 2 }], offload),
+        },
+        Dial {
+            id: ADAPTER,
+            label: "adapter",
+            help: "adapters are trained, not all weights; qlora keeps those in 4 bits",
+            value: adapter.into(),
+            steps: around(&ADAPTERS, adapter),
         },
         Dial {
             id: RESERVE,
@@ -98,10 +146,41 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
             let unknown = || DialError(format!("is `{}`, must be {ids}", crate::text::printable(value)));
             profile.precision = TrainingPrecision::find(value).ok_or_else(unknown)?;
         }
+        STACK => return platform::on_stack(&workload, value),
+        SHARDING => {
+            let stage = one_of(&SHARDED, value)?;
+            profile.settings.set("zero", &stage.to_string()).map_err(DialError)?;
+        }
+        OFFLOAD => {
+            let away = one_of(&OFFLOADED, value)?;
+            if away > 1 && !profile.settings.fsdp {
+                return Err(DialError("weights go to the host's memory with zero3 alone".into()));
+            }
+            profile.settings.optimizer_offload = away > 0;
+            profile.settings.parameter_offload = away > 1;
+        }
+        ADAPTER => {
+            one_of(&ADAPTERS, value)?;
+            // Selecting the current kind keeps its rank and targets.
+            if value != now_adapter(profile) {
+                profile.settings.set("adapter", value).map_err(DialError)?;
+            }
+        }
         RESERVE => profile.settings.set("reserve", value).map_err(DialError)?,
         _ => return Err(DialError(format!("there is no setting `{}`", crate::text::printable(id)))),
     }
     Ok(workload)
+}
+
+/// Place of a value in a list of values.
+fn one_of(values: &[&str], value: &str) -> Result<usize, DialError> {
+    let unknown = || DialError(format!("is `{}`, must be {}", crate::text::printable(value), values.join(", ")));
+    values.iter().position(|own| *own == value).ok_or_else(unknown)
+}
+
+/// Adapters of a profile, as the dial names them.
+fn now_adapter(profile: &TrainingProfile) -> &'static str {
+    profile.settings.adapter.map_or(ADAPTERS[0], |adapter| ADAPTERS[1 + usize::from(adapter.quantised)])
 }
 
 /// True if the hardware supports products in this precision.

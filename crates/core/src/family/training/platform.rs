@@ -34,15 +34,7 @@ impl Platform for TrainingProfile {
     }
 
     fn with_stack(&self, workload: &Workload, id: &str) -> Result<Workload, DialError> {
-        let ids = Stack::ALL.map(Stack::id).join(", ");
-        let unknown = || DialError(format!("is `{}`, must be {ids}", printable(id)));
-        let stack = Stack::find(id).ok_or_else(unknown)?;
-        if stack == self.stack {
-            return Ok(workload.clone());
-        }
-        let mut profile = TrainingProfile { settings: stack.settings(), ..self.clone() };
-        profile.move_to(profile.accelerator, stack);
-        Ok(with(workload, profile))
+        on_stack(workload, id)
     }
 
     fn calibrated(&self, workload: &Workload, calibration: &Calibration) -> Workload {
@@ -140,6 +132,20 @@ impl Platform for TrainingProfile {
         profile.remarks.extend(told.cloned());
         with(workload, profile)
     }
+}
+
+/// The same model with another profile of software and its settings.
+///
+/// # Errors
+/// [`DialError`] with the known profiles.
+pub(super) fn on_stack(workload: &Workload, id: &str) -> Result<Workload, DialError> {
+    let ids = Stack::ALL.map(Stack::id).join(", ");
+    let unknown = || DialError(format!("is `{}`, must be {ids}", printable(id)));
+    let stack = Stack::find(id).ok_or_else(unknown)?;
+    let Some(own) = workload.training().filter(|own| own.stack != stack) else { return Ok(workload.clone()) };
+    let mut profile = TrainingProfile { settings: stack.settings(), ..own.clone() };
+    profile.move_to(profile.accelerator, stack);
+    Ok(with(workload, profile))
 }
 
 /// Replaces the profile of a workload.
