@@ -224,11 +224,10 @@ fn training_in_plan(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
 /// # Errors
 /// [`Failure`] with the possible values of a setting.
 pub(super) fn software(workload: &mut Workload, given: &[String]) -> Result<Vec<String>, Failure> {
-    let known = family::of(workload).software_settings();
     let mut rest = vec![];
     for setting in given {
         match setting.split_once('=') {
-            Some((name, value)) if known.iter().any(|(known, _)| *known == name) => {
+            Some((name, value)) if family::of(workload).has_setting(name) => {
                 let set = family::of(workload).with_setting(workload, name, value);
                 *workload = set.map_err(|problem| Failure::refused(format!("--set: {problem}"), ""))?;
             }

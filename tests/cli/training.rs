@@ -399,3 +399,12 @@ fn a_plan_on_a_topology_is_worth_what_its_routes_attain() {
     let plain = json(&["map", MODEL, &plan, "--topology", "2xdgx-1", "--method", "identity", "--json"], 0);
     assert!(plain["objective"]["value"].as_f64().unwrap() >= seconds * (1.0 - 1e-9), "{plain}");
 }
+
+#[test]
+fn the_zero_stage_is_a_setting_of_plans_too() {
+    let plan = |stage: &str| json(&["plan", "llama-3.1-8b", "--devices", "16", "--set", stage, "--json"], 0);
+    let settings = |document: &Value| document["workload"]["training"]["settings"].clone();
+    assert_eq!(settings(&plan("zero=3"))["fsdp"], "true");
+    assert_eq!(settings(&plan("zero=2"))["shard_gradients"], "true");
+    assert!(refusal(&["plan", "llama-3.1-8b", "--devices", "16", "--set", "zero=4"]).contains("must be 0, 1, 2 or 3"));
+}

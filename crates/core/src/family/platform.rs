@@ -48,9 +48,9 @@ pub trait Platform {
         false
     }
 
-    /// Names of the software's settings, each with its allowed values.
-    fn software_settings(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
+    /// True if the software has a setting of this name.
+    fn has_setting(&self, _name: &str) -> bool {
+        false
     }
 
     /// Changes a setting of the software.

@@ -41,16 +41,18 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     sets.push(format!("config.dataset.sequence_length = {}", run.sequence));
     sets.push(format!("config.train.micro_batch_size = {}", layout.micro_batch));
     sets.push(format!("config.train.global_batch_size = {}", run.global_batch));
-    let shards = python::truth(settings.distributed_optimizer && !settings.fsdp);
+    let megatron_fsdp = settings.fsdp || settings.shard_gradients;
+    let shards = python::truth(settings.distributed_optimizer && !megatron_fsdp);
     sets.push(format!("config.ddp.use_distributed_optimizer = {shards}"));
     sets.push(format!("config.optimizer.use_distributed_optimizer = {shards}"));
     sets.push(format!("config.ddp.overlap_grad_reduce = {}", python::truth(settings.dp_overlap)));
     let gathers = settings.dp_overlap && settings.distributed_optimizer;
     sets.push(format!("config.ddp.overlap_param_gather = {}", python::truth(gathers)));
     sets.push(format!("config.ddp.grad_reduce_in_fp32 = {}", python::truth(settings.gradient_bytes == 4)));
-    if settings.fsdp {
+    if megatron_fsdp {
+        let strategy = if settings.fsdp { "optim_grads_params" } else { "optim_grads" };
         sets.push("config.ddp.use_megatron_fsdp = True".into());
-        sets.push("config.ddp.data_parallel_sharding_strategy = \"optim_grads_params\"".into());
+        sets.push(format!("config.ddp.data_parallel_sharding_strategy = \"{strategy}\""));
     }
     if settings.activation_offload > 0 {
         sets.push("model.cpu_offloading = True".into());

@@ -135,11 +135,17 @@ fn software(run: &TrainingRun) -> Vec<String> {
         }
     };
     add(settings.sequence_parallel && layout.tensor > 1, "--sequence-parallel");
+    // Megatron-FSDP divides gradients or weights.
+    let megatron_fsdp = settings.fsdp || settings.shard_gradients;
     add(settings.fsdp, "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params");
-    add(settings.distributed_optimizer && !settings.fsdp, "--use-distributed-optimizer");
+    add(
+        settings.shard_gradients && !settings.fsdp,
+        "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads",
+    );
+    add(settings.distributed_optimizer && !megatron_fsdp, "--use-distributed-optimizer");
     add(settings.tp_overlap && layout.tensor > 1, "--tp-comm-overlap");
-    add(settings.dp_overlap && !settings.fsdp, "--overlap-grad-reduce");
-    add(settings.dp_overlap && settings.distributed_optimizer && !settings.fsdp, "--overlap-param-gather");
+    add(settings.dp_overlap && !megatron_fsdp, "--overlap-grad-reduce");
+    add(settings.dp_overlap && settings.distributed_optimizer && !megatron_fsdp, "--overlap-param-gather");
     add(settings.fused_cross_entropy, "--cross-entropy-loss-fusion");
     add(settings.gradient_bytes == 2, "--grad-reduce-in-bf16");
     add(settings.optimizer_offload, "--optimizer-cpu-offload");

@@ -101,7 +101,7 @@ fn unwritten(engine: Engine, settings: &TrainingSettings) -> Vec<String> {
     }
     let usual = settings.master_bytes == 4 && settings.moment_bytes == 4;
     for (unwritten, name) in [
-        (settings.shard_gradients, "shard_gradients"),
+        (settings.shard_gradients && titan, "shard_gradients"),
         (settings.hsdp > 0 && !titan, "hsdp"),
         (!usual && (titan || bridge), "master_bytes and moment_bytes"),
         (settings.optimizer_offload && titan, "optimizer_offload"),

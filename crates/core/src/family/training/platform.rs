@@ -23,8 +23,8 @@ impl Platform for TrainingProfile {
         true
     }
 
-    fn software_settings(&self) -> &'static [(&'static str, &'static str)] {
-        &TrainingSettings::NAMES
+    fn has_setting(&self, name: &str) -> bool {
+        TrainingSettings::knows(name)
     }
 
     fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, DialError> {

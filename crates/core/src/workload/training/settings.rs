@@ -272,6 +272,11 @@ impl TrainingSettings {
         taken.ok_or_else(|| format!("{name} is `{shown}`, must be {values}"))
     }
 
+    /// True if [`TrainingSettings::set`] knows the name.
+    pub fn knows(name: &str) -> bool {
+        name == "zero" || TrainingSettings::NAMES.iter().any(|(known, _)| *known == name)
+    }
+
     /// ZeRO stage: what is divided over replicas; 0 for nothing.
     pub fn zero(&self) -> u32 {
         match () {
