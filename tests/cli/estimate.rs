@@ -409,3 +409,25 @@ fn a_run_that_does_not_fit_names_the_changes_that_make_it_fit() {
     let hopeless = stdout(&["estimate", "llama-3.1-405b", "--devices", "8"], 0);
     assert!(hopeless.contains("no single change makes it fit; `plantui plan` searches all layouts"), "{hopeless}");
 }
+
+#[test]
+fn every_kind_of_context_parallelism_has_its_time_and_says_what_it_is() {
+    let of = |style: &str| {
+        let style = format!("context_style={style}");
+        let call = ["estimate", "llama-3.1-8b", "--devices", "64", "--parallel", "cp=16", "--global-batch", "16"];
+        json(&[&call[..], &["--sequence-length", "131072", "--set", &style, "--json"]].concat(), 0)
+    };
+    let seconds = |told: &Value| number(told, "/parts_s/context_parallel");
+    let (ring, gathered, both) = (of("ring"), of("all-gather"), of("hierarchical"));
+    // Gathered keys and values are sent in the same time, and nothing hides it.
+    assert!((seconds(&gathered) / seconds(&ring) - 2.0).abs() < 0.01);
+    assert!(seconds(&both) < seconds(&ring));
+    let assumed = |told: &Value| told["assumptions"].to_string();
+    assert!(assumed(&ring).contains("passes keys and values around a ring (ring)"));
+    assert!(assumed(&gathered).contains("gathers keys and values before attention (all-gather)"));
+    assert!(assumed(&both).contains("exchanges heads over 8 ranks and passes keys and values between 2"));
+    // Eight heads of keys and values cannot be exchanged over 16 ranks.
+    let call =
+        ["estimate", "llama-3.1-8b", "--devices", "64", "--parallel", "cp=16", "--set", "context_style=all-to-all"];
+    assert!(refusal(&call).contains("context_style=all-to-all needs cp to divide the heads of a rank; cp=16, heads 8"));
+}

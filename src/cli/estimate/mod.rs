@@ -38,7 +38,7 @@ product, as torchtitan); policies of MaxText: minimal, save_dot_except_mlp, save
 Settings and their values: sequence_parallel, distributed_optimizer, shard_gradients, fsdp, tp_overlap, dp_overlap, \
 accumulate_whole, fused_cross_entropy, vocab_parallel_loss, fused_elementwise, optimizer_offload, parameter_offload \
 (true, false), zero (0 to 3: the optimizer's state, gradients, weights divided over replicas), hsdp (ranks of one \
-copy), attention (flash, flash1, flash2, unfused), context_style (ring, all-to-all), gradient_bytes (2, 4), \
+copy), attention (flash, flash1, flash2, unfused), context_style (ring, all-gather, all-to-all, hierarchical), gradient_bytes (2, 4), \
 master_bytes (0, 2, 4), moment_bytes (1, 2, 4), activation_offload (layers of each stage), reserve (a size).";
 
 /// Predict time, throughput and memory of a training run from the model and the hardware

@@ -33,8 +33,11 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
         sets.push(format!("model.pipeline_model_parallel_layout = {}", python::string(&stages)));
     }
     if layout.context > 1 {
-        let style = if settings.context_style == ContextStyle::AllToAll { "a2a" } else { "p2p" };
-        sets.push(format!("model.cp_comm_type = \"{style}\""));
+        sets.push(format!("model.cp_comm_type = \"{}\"", settings.context_style.megatron()));
+        if settings.context_style == ContextStyle::Hierarchical {
+            let [inside, between] = layout.context_hierarchy(profile.accelerator.domain);
+            sets.push(format!("model.hierarchical_context_parallel_sizes = [{inside}, {between}]"));
+        }
     }
     sets.extend(recomputation(run));
     sets.push(format!("model.seq_length = {}", run.sequence));

@@ -11,7 +11,7 @@ use plantui_core::{
         TrainingProfile,
         recipe::NormKind,
         training::{
-            Attention, AttentionKernel, ContextStyle, FeedForward, LayerKind, Projection, Recompute, Span,
+            Accelerator, Attention, AttentionKernel, ContextStyle, FeedForward, LayerKind, Projection, Recompute, Span,
             TrainingPrecision, TrainingRun,
         },
     },
@@ -39,7 +39,7 @@ pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String
     flags.push(format!("--seq-length {}", run.sequence));
     flags.push(format!("--max-position-embeddings {}", profile.model.longest_sequence.max(run.sequence)));
     flags.extend(recomputation(&run));
-    flags.extend(software(&run));
+    flags.extend(software(&run, &profile.accelerator));
     flags.extend(precision(&run));
     flags.extend(sizes(profile));
     format!("{}{}\n", head(profile, &run), flags.join(" \\\n  "))
@@ -126,7 +126,7 @@ fn recomputation(run: &TrainingRun) -> Vec<String> {
 }
 
 /// Flags of the software's settings.
-fn software(run: &TrainingRun) -> Vec<String> {
+fn software(run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     let (settings, layout) = (&run.settings, &run.layout);
     let mut flags = vec![];
     let mut add = |wanted: bool, flag: &str| {
@@ -163,8 +163,11 @@ fn software(run: &TrainingRun) -> Vec<String> {
 
     add(settings.attention == AttentionKernel::Unfused, "--attention-backend unfused");
     add(settings.attention != AttentionKernel::Unfused, "--attention-backend flash");
-    let all_to_all = settings.context_style == ContextStyle::AllToAll;
-    add(layout.context > 1, if all_to_all { "--cp-comm-type a2a" } else { "--cp-comm-type p2p" });
+    add(layout.context > 1, &format!("--cp-comm-type {}", settings.context_style.megatron()));
+    if settings.context_style == ContextStyle::Hierarchical {
+        let [inside, between] = layout.context_hierarchy(accelerator.domain);
+        add(layout.context > 1, &format!("--hierarchical-context-parallel-sizes {inside} {between}"));
+    }
     flags
 }
 

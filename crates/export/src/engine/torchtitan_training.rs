@@ -10,7 +10,7 @@ use super::{
     torchtitan_model::FileModel,
 };
 use plantui_core::{
-    family::training::{Recompute, TrainingPrecision, TrainingRun, ZeroBubble, configured},
+    family::training::{ContextStyle, Recompute, TrainingPrecision, TrainingRun, ZeroBubble, configured},
     plan::Configuration,
     workload::{TrainingProfile, recipe::ModelShape},
 };
@@ -82,6 +82,10 @@ pub(super) fn text(
         format!("parallelism.data_parallel_replicate_degree = {replicate}"),
         format!("parallelism.data_parallel_shard_degree = {shard}"),
     ];
+    if layout.context > 1 {
+        let rotate = if settings.context_style == ContextStyle::AllGather { "allgather" } else { "alltoall" };
+        sets.push(format!("parallelism.context_parallel_rotate_method = \"{rotate}\""));
+    }
     if shards {
         let after = if settings.fsdp { "always" } else { "never" };
         sets.push(format!("parallelism.fsdp_reshard_after_forward = \"{after}\""));

@@ -165,7 +165,7 @@ fn unlike(run: &TrainingRun) -> Vec<String> {
     );
     add(t > 1 && !settings.sequence_parallel, "the figures are without sequence parallelism, which is off here");
     add(
-        c > 1 && settings.context_style == ContextStyle::AllToAll,
+        c > 1 && matches!(settings.context_style, ContextStyle::AllToAll | ContextStyle::Hierarchical),
         "the engine's context parallelism passes keys and values (all-gather or ring); the figures exchange heads",
     );
     notes

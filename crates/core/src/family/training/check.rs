@@ -34,7 +34,7 @@ pub fn check(model: &Model, run: &TrainingRun, accelerator: &Accelerator, device
     sharding(run)?;
     batch(run)?;
     tensor(model, run)?;
-    context(model, run)?;
+    context(model, run, accelerator)?;
     experts(model, run)?;
     precision(run, accelerator)?;
     sequence(model, run)?;
@@ -187,7 +187,7 @@ pub fn takes_tensor(model: &Model, stack: Stack, tensor: u32) -> bool {
     model.kinds.iter().all(|kind| heads(kind, stack, tensor.into()).is_ok())
 }
 
-fn context(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
+fn context(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> Result<(), Refusal> {
     let (c, t) = (u64::from(run.layout.context), u64::from(run.layout.tensor));
     if c > 1 {
         if !run.sequence.is_multiple_of(2 * c) {
@@ -202,14 +202,22 @@ fn context(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
                 "context parallelism is built on flash attention",
             );
         }
-        if run.settings.context_style == ContextStyle::AllToAll {
+        let style = run.settings.context_style;
+        // Ranks that exchange heads for parts of the sequence.
+        let exchange = match style {
+            ContextStyle::AllToAll => c,
+            ContextStyle::Hierarchical => run.layout.context_hierarchy(accelerator.domain)[0].into(),
+            ContextStyle::Ring | ContextStyle::AllGather => 1,
+        };
+        if exchange > 1 {
             for kind in &model.kinds {
                 let attention = kind.attention.replicated(run.layout.tensor);
                 let (heads, groups) = (attention.heads() / t, attention.key_value_heads() / t);
-                if let Some(count) = [heads, groups].into_iter().find(|count| !count.is_multiple_of(c)) {
+                if let Some(count) = [heads, groups].into_iter().find(|count| !count.is_multiple_of(exchange)) {
                     return refuse(
                         format!(
-                            "context_style=all-to-all needs cp to divide the heads of a rank; cp={c}, heads {count}"
+                            "context_style={} needs cp to divide the heads of a rank; cp={exchange}, heads {count}",
+                            style.id()
                         ),
                         "use a smaller cp, or context_style=ring",
                     );

@@ -325,6 +325,22 @@ fn assumptions(
             crate::units::percent(share)
         ));
     }
+    if run.layout.context > 1 {
+        let how = match run.settings.context_style {
+            super::ContextStyle::Ring => "passes keys and values around a ring".to_string(),
+            super::ContextStyle::AllGather => "gathers keys and values before attention".into(),
+            super::ContextStyle::AllToAll => "exchanges parts of the sequence for heads".into(),
+            super::ContextStyle::Hierarchical => {
+                let [inside, between] = run.layout.context_hierarchy(accelerator.domain);
+                format!("exchanges heads over {inside} ranks and passes keys and values between {between}")
+            }
+        };
+        sentences.push(format!(
+            "context parallelism {how} ({}); each rank has an early and a late chunk of the sequence, so that the causal \
+            mask is balanced",
+            run.settings.context_style.id()
+        ));
+    }
     if model.kinds.iter().any(|kind| kind.mixer.is_some_and(|mixer| mixer.heads > 0)) {
         sentences.push(
             "the recurrence of layers with a state runs at the rate of attention; no published run tests that".into(),

@@ -476,22 +476,49 @@ impl<'a> RunRates<'a> {
         let (t, attention) = (self.t(), kind.attention.replicated(self.run.layout.tensor));
         let (heads, groups) = (attention.heads() as f64, attention.key_value_heads() as f64);
         let width = attention.head_size() as f64 / t;
-        let (bytes, latency) = match self.run.settings.context_style {
-            ContextStyle::AllToAll => (4.0 * self.run.tokens() * (heads + groups) * width, 2.0 * self.constants.hop_s),
-            ContextStyle::Ring => (4.0 * groups * width * self.run.tokens() * c, self.constants.hop_s * (c - 1.0)),
+        let wide = self.run.element_bytes() / 2.0 * self.run.tokens() * width;
+        let hop = self.constants.hop_s;
+        // Bytes and seconds of an exchange of heads over `ranks`, and of keys and values that pass `ranks`. A rank that
+        // exchanged its heads has longer sequences of fewer heads, so that as many bytes circulate.
+        let exchange = |ranks: f64, link: f64| {
+            let bytes = 4.0 * wide * (heads + groups) * (ranks - 1.0) / ranks;
+            [bytes, bytes / link + 2.0 * hop]
         };
-        let bytes = bytes * self.run.element_bytes() / 2.0 * (c - 1.0) / c;
-        let unit = bytes / self.context_link() + latency;
-        // A ring passes on keys and values, and in the backward pass their gradients too. An exchange of heads sends
-        // equally much in both passes.
-        let backward = match self.run.settings.context_style {
-            ContextStyle::AllToAll => 1.0,
-            ContextStyle::Ring => 2.0,
+        let pass_on = |ranks: f64, link: f64| {
+            let bytes = 4.0 * wide * groups * (ranks - 1.0);
+            [bytes, bytes / link + hop * (ranks - 1.0)]
         };
-        time.forward.context_parallel = exposed(unit, 0.5, time.forward.attention);
-        time.backward.context_parallel = exposed(backward * unit, 1.0 / backward, time.backward.attention);
-        time.forward.traffic.context = bytes;
-        time.backward.traffic.context = backward * bytes;
+        // An exchange of heads sends equally much in both passes. Keys and values are passed on once more, with their
+        // gradients.
+        let [forward, backward] = [&time.forward, &time.backward].map(|pass| pass.attention);
+        let (sent, shown) = match self.run.settings.context_style {
+            ContextStyle::AllToAll => {
+                let [bytes, unit] = exchange(c, self.context_link());
+                ([bytes; 2], [exposed(unit, 0.5, forward), exposed(unit, 1.0, backward)])
+            }
+            ContextStyle::Ring => {
+                let [bytes, unit] = pass_on(c, self.context_link());
+                ([bytes, 2.0 * bytes], [exposed(unit, 0.5, forward), exposed(2.0 * unit, 0.5, backward)])
+            }
+            // Attention starts when all keys and values are there.
+            ContextStyle::AllGather => {
+                let [bytes, unit] = pass_on(c, self.context_link());
+                ([bytes, 2.0 * bytes], [unit, 2.0 * unit])
+            }
+            ContextStyle::Hierarchical => {
+                let ranks = self.run.layout.context_hierarchy(self.accelerator.domain);
+                let near = u64::from(self.run.layout.tensor) * u64::from(ranks[0]);
+                let [inside, between] = ranks.map(f64::from);
+                let [near_bytes, near_s] = exchange(inside, self.wired(|links| links.context, self.link(near)));
+                let [far_bytes, far_s] = pass_on(between, self.context_link());
+                let shown = [near_s + exposed(far_s, 0.5, forward), near_s + exposed(2.0 * far_s, 0.5, backward)];
+                ([near_bytes + far_bytes, near_bytes + 2.0 * far_bytes], shown)
+            }
+        };
+        for ((pass, bytes), seconds) in [&mut time.forward, &mut time.backward].into_iter().zip(sent).zip(shown) {
+            pass.context_parallel = seconds;
+            pass.traffic.context = bytes;
+        }
     }
 
     fn expert_parallel(&self, time: &mut LayerTime, kind: &LayerKind) {

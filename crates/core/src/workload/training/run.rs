@@ -114,6 +114,18 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// Context-parallel ranks that exchange heads, and those between which keys and values circulate, under hierarchical
+    /// context parallelism with this many devices in a machine.
+    pub fn context_hierarchy(&self, domain: u32) -> [u32; 2] {
+        let mut inside = self.context.min((domain / self.tensor.max(1)).max(1));
+        while !self.context.is_multiple_of(inside) {
+            inside -= 1;
+        }
+        [inside, self.context / inside]
+    }
+}
+
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Layout { tensor, pipeline, virtual_stages, context, expert, expert_tensor, data, micro_batch } = self;

@@ -31,14 +31,37 @@ impl AttentionKernel {
 pub enum ContextStyle {
     /// Keys and values circulate in a ring.
     Ring,
-    /// Ranks exchange parts of the sequence for heads.
+    /// Every rank gathers all keys and values before its attention.
+    AllGather,
+    /// Ranks exchange parts of the sequence for heads (Ulysses).
     AllToAll,
+    /// Heads are exchanged within a machine, and keys and values circulate between machines.
+    Hierarchical,
 }
 
 impl ContextStyle {
-    /// Names of both styles, as in settings.
-    pub const IDS: [(&'static str, ContextStyle); 2] =
-        [("ring", ContextStyle::Ring), ("all-to-all", ContextStyle::AllToAll)];
+    /// Names of all styles, as in settings.
+    pub const IDS: [(&'static str, ContextStyle); 4] = [
+        ("ring", ContextStyle::Ring),
+        ("all-gather", ContextStyle::AllGather),
+        ("all-to-all", ContextStyle::AllToAll),
+        ("hierarchical", ContextStyle::Hierarchical),
+    ];
+
+    /// Name in settings.
+    pub fn id(self) -> &'static str {
+        id_of(&ContextStyle::IDS, self)
+    }
+
+    /// Name of Megatron-Core's `--cp-comm-type`.
+    pub fn megatron(self) -> &'static str {
+        match self {
+            ContextStyle::Ring => "p2p",
+            ContextStyle::AllGather => "all_gather",
+            ContextStyle::AllToAll => "a2a",
+            ContextStyle::Hierarchical => "a2a+p2p",
+        }
+    }
 }
 
 /// Settings of the training software that do not depend on the layout.
@@ -207,7 +230,7 @@ impl TrainingSettings {
         ("vocab_parallel_loss", "true or false"),
         ("fused_elementwise", "true or false"),
         ("attention", "flash, flash1, flash2 or unfused"),
-        ("context_style", "ring or all-to-all"),
+        ("context_style", "ring, all-gather, all-to-all or hierarchical"),
         ("gradient_bytes", "2 or 4"),
         ("master_bytes", "0, 2 or 4"),
         ("moment_bytes", "1, 2 or 4"),

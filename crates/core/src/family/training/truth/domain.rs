@@ -230,7 +230,7 @@ fn slow_links(model: &Model, run: &TrainingRun, accelerator: &Accelerator, const
         (RunRates::new(model, run, accelerator, constants), RunRates::new(model, &alone, &preset, constants));
     let layout = &run.layout;
     let replicas = f64::from(layout.data) * f64::from(layout.context);
-    let ring = run.settings.context_style == ContextStyle::Ring;
+    let ring = run.settings.context_style != ContextStyle::AllToAll;
     let kinds = [
         ("tensor groups", layout.tensor > 1, own.tensor_link(), usual.tensor_link()),
         ("context groups", layout.context > 1 && ring, own.context_link(), usual.context_link()),
