@@ -78,6 +78,11 @@ impl Counts {
         self.0[0]
     }
 
+    /// Largest value.
+    fn largest(&self) -> u32 {
+        self.0.iter().copied().max().unwrap_or(0)
+    }
+
     /// True if there are several.
     fn are_several(&self) -> bool {
         self.0.len() > 1
@@ -99,7 +104,7 @@ impl LimitArgs {
     /// [`Failure`] if one of them does not apply to it.
     pub(super) fn over(&self, read: Workload) -> Result<Workload, Failure> {
         if let (Some(topology), Some(devices)) = (&*self.topology, &self.devices) {
-            topology.has(devices.first().into())?;
+            topology.has(devices.largest().into())?;
         }
         self.profile.over(self.training.over(read, &[], self.topology.as_deref())?)
     }

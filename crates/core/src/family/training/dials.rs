@@ -27,9 +27,9 @@ const OFFLOAD: &str = "offload";
 const ADAPTER: &str = "adapter";
 const RESERVE: &str = "reserve";
 
-/// What is divided over replicas, by ZeRO stage.
+/// Parts of the state that replicas divide, by ZeRO stage.
 const SHARDED: [&str; 4] = ["none", "zero1", "zero2", "zero3"];
-/// What is kept in the host's memory: nothing, the optimizer's state, or that and the weights.
+/// State in the host's memory: none, the optimizer's, or that and the weights.
 const OFFLOADED: [&str; 3] = ["none", "optimizer", "weights"];
 /// Adapters in place of training all weights, by the usual rank.
 const ADAPTERS: [&str; 3] = ["none", "lora", "qlora"];

@@ -3,9 +3,10 @@
 //! An exhaustive search over degrees (tensor, context, expert, pipeline, data), virtual stages, micro-batch, sequence
 //! parallelism, splits that are even or nearly so, and recomputation. Each layout is tried with the least recomputation
 //! that fits, of whole layers and of modules in all layers, since memory falls and time grows with every recomputed layer
-//! and with larger sets of modules. Full recomputation is added for users with less memory. Candidates are simulated in the order of a lower bound (`candidate::bound`, with its proof), which also
-//! ends the search. The closed form ([`plantui_core::family::training::iteration`]) ranks them for the trade-off with memory.
-//! A distributed optimizer is both smaller and faster than a replicated one, so that setting is not searched.
+//! and with larger sets of modules. Full recomputation is added for users with less memory. Layouts are tried in the order
+//! of a lower bound on their layers' work. Candidates are simulated in the order of a lower bound (`candidate::bound`, with
+//! its proof), which also ends the search. The closed form ([`plantui_core::family::training::iteration`]) ranks them for
+//! the trade-off with memory. A distributed optimizer is both smaller and faster than a replicated one, so that setting is not searched.
 //!
 //! With `C` layouts of `p` stages and `L` layers: `O(C · (p + L) · log L)` time, `O(C)` memory.
 
@@ -53,11 +54,8 @@ const KEPT: usize = 10;
 /// 1.16 times as long.
 const FRONT: usize = 12;
 /// Factor on the least simulated time above which a layout is not looked at, whatever it saves: nobody trades twice the
-/// time for memory. Without it, deepseek-v3 on 2,048 devices takes 3 times the CPU time.
+/// time for memory. Without it, deepseek-v3 on 2,048 devices takes 2.5 times the CPU time.
 const FAR: f64 = 2.0;
-/// Factor on the least simulated time up to which every layout is evaluated for the list of alternatives. Slower ones must
-/// need less memory.
-const ALSO: f64 = 1.1;
 /// Number of candidates between two checks for cancellation, or between two early simulations. Without the latter, the
 /// search takes up to 1.05 times as long.
 const STRIDE: usize = 64;
@@ -77,8 +75,6 @@ struct FoundLayouts {
     stopped: bool,
     /// Least simulated time so far, seconds.
     best: Option<f64>,
-    /// Pareto front of the closed form's time and memory so far: seconds ascending, bytes descending.
-    front: Vec<(f64, f64)>,
 }
 
 /// Plans a model to be trained.
@@ -129,20 +125,9 @@ fn rounder(devices: u32) -> impl Iterator<Item = u32> {
 }
 
 impl FoundLayouts {
-    /// Adds a configuration, and updates the front.
-    fn add(&mut self, candidate: LayoutCandidate) {
-        let (seconds, bytes) = (candidate.closed_s, candidate.memory_bytes);
-        let place = self.front.partition_point(|known| known.0 <= seconds);
-        if place == 0 || self.front[place - 1].1 > bytes {
-            let dominated = self.front[place..].iter().take_while(|known| known.1 >= bytes).count();
-            self.front.splice(place..place + dominated, [(seconds, bytes)]);
-        }
-        self.candidates.push(candidate);
-    }
-
     /// Adds the result for other devices.
     fn join(&mut self, other: FoundLayouts) {
-        other.candidates.into_iter().for_each(|candidate| self.add(candidate));
+        self.candidates.extend(other.candidates);
         self.layouts += other.layouts;
         self.stopped |= other.stopped;
         self.close = self.close.take().into_iter().chain(other.close).min_by(|a, b| a.closed_s.total_cmp(&b.closed_s));
@@ -186,8 +171,7 @@ impl LayoutSearch<'_> {
         plan.on(topology, &in_order)
     }
 
-    /// All configurations on `devices` devices that fit, but for those that are neither among the fastest nor on the front.
-    /// Layouts are tried in the order of a lower bound, so that fast ones come first.
+    /// All configurations on `devices` devices that fit, but for those of layouts that are far too slow. Layouts are tried in the order of a lower bound, so that fast ones come first.
     fn candidates(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> FoundLayouts {
         let mut found = FoundLayouts::default();
         let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
@@ -234,9 +218,7 @@ impl LayoutSearch<'_> {
                 let profile = self.bench.profile;
                 let costs = IterationCosts::of(&profile.model, run, &profile.accelerator, &profile.constants, split);
                 let bound = bound_of_any_split(&costs);
-                if found.best.is_some_and(|best| {
-                    bound > FAR * best || bound > ALSO * best && self.dominated(run, split, bound, found)
-                }) {
+                if found.best.is_some_and(|best| bound > FAR * best) {
                     return;
                 }
                 self.recomputations(run, split, found);
@@ -254,16 +236,6 @@ impl LayoutSearch<'_> {
                 self.recomputations(&run, &split, found);
             }
         }
-    }
-
-    /// True if another configuration is as fast as the bound of a run and needs no more memory than the run with the most
-    /// recomputation.
-    fn dominated(&self, run: &TrainingRun, split: &StageSplit, bound: f64, found: &FoundLayouts) -> bool {
-        let never = self.settings.recompute == pipeline_options::Recompute::Never;
-        let recompute = if never { Recompute::None } else { Recompute::Full };
-        let faster = found.front.partition_point(|(seconds, _)| *seconds <= bound);
-        let Some((_, bytes)) = faster.checked_sub(1).map(|last| found.front[last]) else { return false };
-        bytes <= self.bench.fullest(&TrainingRun { recompute, ..run.clone() }, split)
     }
 
     /// Adds the recomputation that a split needs, and more of it for users with less memory.
@@ -306,7 +278,7 @@ impl LayoutSearch<'_> {
             if found.best.is_none_or(|best| candidate.bound_s < best) && found.candidates.len().is_multiple_of(STRIDE) {
                 self.publish(&candidate, found);
             }
-            found.add(candidate);
+            found.candidates.push(candidate);
         }
     }
 
