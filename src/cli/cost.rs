@@ -53,23 +53,19 @@ impl CostArgs {
 
     /// Figures for a rate; `None` if neither flag is given.
     pub(crate) fn of(&self, tokens_per_s: f64, devices: u64) -> Option<Cost> {
-        let days = self.tokens.map(|tokens| tokens / tokens_per_s / 86_400.0);
-        let per_s = self.price.map(|price| price * devices as f64 / 3600.0);
-        let per_billion = per_s.map(|per_s| per_s * 1e9 / tokens_per_s);
-        let total = days.zip(per_s).map(|(days, per_s)| days * 86_400.0 * per_s);
-        (days.is_some() || per_billion.is_some()).then_some(Cost { days, per_billion, total })
+        Cost::of(self.price, self.tokens, tokens_per_s, devices)
     }
 
     /// The figures in a line: `15T tokens: 61.3 days, 1.41 M (94.2 for a billion tokens)`.
     pub(crate) fn line(&self, tokens_per_s: f64, devices: u64) -> Option<String> {
         let cost = self.of(tokens_per_s, devices)?;
-        let per = cost.per_billion.map(|amount| format!("{} for a billion tokens", money(amount)));
+        let per = cost.per_billion.map(|amount| format!("{} for a billion tokens", units::money(amount)));
         Some(match (self.tokens, cost.days, cost.total) {
             (Some(tokens), Some(days), Some(total)) => format!(
                 "{} tokens: {} days, costs {} ({})",
                 units::count_short(tokens),
                 units::number(days),
-                money(total),
+                units::money(total),
                 per.unwrap_or_default()
             ),
             (Some(tokens), Some(days), None) => {
@@ -138,13 +134,8 @@ impl TrainingCost {
             return vec!["-".into(); self.heads().len()];
         };
         let days = cost.days.map(units::number);
-        days.into_iter().chain(cost.per_billion.map(money)).chain(cost.total.map(money)).collect()
+        days.into_iter().chain(cost.per_billion.map(units::money)).chain(cost.total.map(units::money)).collect()
     }
-}
-
-/// Amount of money.
-fn money(amount: f64) -> String {
-    if amount >= 1e4 { units::count_short(amount) } else { format!("{amount:.2}") }
 }
 
 #[cfg(test)]

@@ -155,6 +155,7 @@ impl ScreenArgs {
         Ok(ScreenRequest {
             overrides: self.limits.overrides(),
             defaults: config.limits,
+            prices: config.prices,
             planner: planner.info().id.into(),
             planner_asked: self.planning.planner.is_some(),
             settings: planning::settings(planner, &self.limits, &self.planning.settings),

@@ -55,7 +55,7 @@ pub(super) fn to_toml(config: &Config) -> String {
     }
     text.push_str(&format!("\n{PRICES}[prices]\n"));
     if config.prices.is_empty() {
-        text.push_str("#h100 = 2.49\n");
+        text.push_str("# One row for each kind of hardware, by its id in `plantui hardware`\n# h100 = 2.49\n");
     }
     for (hardware, price) in &config.prices {
         text.push_str(&format!("{hardware} = {price}\n"));

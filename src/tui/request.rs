@@ -1,6 +1,6 @@
 //! Request for a screen, and the reasons why it may not be shown.
 
-use std::{io, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc, time::Duration};
 
 use thiserror::Error;
 
@@ -26,6 +26,8 @@ pub struct ScreenRequest {
     pub overrides: GivenLimits,
     /// Limits that neither of those states.
     pub defaults: GivenLimits,
+    /// Prices of a device for an hour, by id of the hardware.
+    pub prices: BTreeMap<String, f64>,
     /// Planners to choose from.
     pub planners: &'static [&'static dyn Planner],
     /// Id of the initial planner.
@@ -79,6 +81,7 @@ impl ScreenRequest {
             workload,
             overrides: GivenLimits::default(),
             defaults: GivenLimits::default(),
+            prices: BTreeMap::new(),
             planners,
             planner: planners.first().map(|p| p.info().id.to_string()).unwrap_or_default(),
             planner_asked: false,

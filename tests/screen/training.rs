@@ -152,3 +152,19 @@ fn sharding_offload_and_adapters_are_turned_in_the_panel() {
         assert_eq!(figures(&mut screen), before, "{label}");
     }
 }
+
+#[test]
+fn a_configured_price_shows_what_tokens_cost() {
+    let cost = |prices: &[(&str, f64)]| {
+        let overrides = GivenLimits::default().with(LimitKind::Devices, 64).with(LimitKind::Batch, 128);
+        let prices = prices.iter().map(|(id, price)| (id.to_string(), *price)).collect();
+        let request = ScreenRequest { overrides, prices, planner: "joint".into(), ..request(model()) };
+        let mut screen = Offscreen::new(request, 200, 50).expect("the request can be met");
+        screen.act(Action::Show(View::Overview));
+        screen.text()
+    };
+    let priced = cost(&[("h100", 2.0)]);
+    // 64 devices at 2.00 an hour and 1,137 tokens/s each.
+    assert!(line(&priced, "per G tokens").contains("488") && priced.contains("at 2.00 an hour"), "{priced}");
+    assert!(!cost(&[("b200", 5.0)]).contains("per G tokens"));
+}

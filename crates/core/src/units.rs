@@ -39,6 +39,11 @@ impl UnitError {
     }
 }
 
+/// Amount of money in any currency: `597.34` or `2.65 M`.
+pub fn money(amount: f64) -> String {
+    if amount >= 1e4 { count_short(amount) } else { format!("{amount:.2}") }
+}
+
 /// Maximum number of characters of the wrong text in a message.
 const MOST_SHOWN: usize = 60;
 

@@ -138,6 +138,7 @@ impl Model {
                 dials_asked: request.dials_asked,
                 asked: as_asked,
                 defaults: request.defaults,
+                prices: request.prices,
                 options,
                 seed: request.seed,
                 deadline: request.deadline,

@@ -3,7 +3,7 @@
 //! Methods here read and change nothing but the session. Transitions that also touch plans or the panel are in
 //! [`update`](crate::tui::update).
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::{
     cluster::{GivenLimits, Limits},
@@ -45,6 +45,8 @@ pub(in crate::tui) struct Session {
     pub(in crate::tui) asked: (Arc<Workload>, Arc<Workload>),
     /// Limits for a workload that does not state its own.
     pub(in crate::tui) defaults: GivenLimits,
+    /// Prices of a device for an hour, by id of the hardware.
+    pub(in crate::tui) prices: BTreeMap<String, f64>,
     /// Options, by planner.
     pub(in crate::tui) options: Vec<Options>,
     /// Seed of every search.

@@ -127,6 +127,18 @@ pub struct CostPart {
     pub total: Option<f64>,
 }
 
+impl CostPart {
+    /// Days and cost at a rate of tokens on some devices, for a price of a device and hour and a number of tokens to train
+    /// on. `None` if neither is given.
+    pub fn of(price: Option<f64>, tokens: Option<f64>, tokens_per_s: f64, devices: u64) -> Option<Self> {
+        let days = tokens.map(|tokens| tokens / tokens_per_s / 86_400.0);
+        let per_s = price.map(|price| price * devices as f64 / 3600.0);
+        let per_billion = per_s.map(|per_s| per_s * 1e9 / tokens_per_s);
+        let total = days.zip(per_s).map(|(days, per_s)| days * 86_400.0 * per_s);
+        (days.is_some() || per_billion.is_some()).then_some(CostPart { days, per_billion, total })
+    }
+}
+
 /// Published runs that a prediction was compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrustPart {

@@ -9,7 +9,7 @@ use ratatui::{
 
 use crate::{
     family::describe,
-    plan::{Measure, Plan, Score},
+    plan::{Measure, Plan, Score, document::CostPart},
     planner::{Status, WEAK_GAP},
     tui::{
         model::Model,
@@ -142,6 +142,10 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     let own =
         |own: &describe::FamilyFigure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
     figures.extend(shown.figures.iter().map(own));
+    if let (Some(cost), Some(price)) = (cost(model, shown, plan, simulated), price(model, shown)) {
+        let value = vec![(format!("{} per G tokens", units::money(cost)), text(Role::Text, false))];
+        figures.push(figure(value, &format!("at {} an hour", units::money(price)), "cost"));
+    }
     if let Some(simulated) = simulated.filter(|simulated| !simulated.timeline.events.is_empty()) {
         let timeline = &simulated.timeline;
         if !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_)) {
@@ -287,4 +291,16 @@ fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> O
         }
         _ => None,
     }
+}
+
+/// Configured price of a device of a model to be trained, for an hour.
+fn price(model: &Model, shown: &ShownRun) -> Option<f64> {
+    let profile = shown.workload.training()?;
+    model.session.prices.get(profile.accelerator.id).copied()
+}
+
+/// Cost of a billion tokens, if the price of the hardware is configured.
+fn cost(model: &Model, shown: &ShownRun, plan: &Plan, simulated: Option<&Simulated>) -> Option<f64> {
+    let rate = simulated?.timeline.samples_per_s * shown.workload.training()?.sequence as f64;
+    CostPart::of(price(model, shown), None, rate, plan.devices_used().into())?.per_billion
 }
