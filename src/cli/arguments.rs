@@ -103,6 +103,15 @@ impl LimitArgs {
     /// # Errors
     /// [`Failure`] if one of them does not apply to it.
     pub(super) fn over(&self, read: Workload) -> Result<Workload, Failure> {
+        self.check_single()?;
+        self.over_each(read)
+    }
+
+    /// Like [`LimitArgs::over`], with several values of a limit allowed.
+    ///
+    /// # Errors
+    /// As [`LimitArgs::over`].
+    pub(super) fn over_each(&self, read: Workload) -> Result<Workload, Failure> {
         if let (Some(topology), Some(devices)) = (&*self.topology, &self.devices) {
             topology.has(devices.largest().into())?;
         }
@@ -114,6 +123,7 @@ impl LimitArgs {
     /// # Errors
     /// As [`LimitArgs::load`].
     pub(super) fn load_for(&self, workload: &Path, plan: &Path) -> Result<Workload, Failure> {
+        self.check_single()?;
         self.profile.over_for(self.training.load_for(workload, plan, self.topology.as_deref())?, plan)
     }
 
@@ -146,7 +156,7 @@ impl LimitArgs {
     ///
     /// # Errors
     /// [`Failure`] with the flag.
-    pub(super) fn check_single(&self) -> Result<(), Failure> {
+    fn check_single(&self) -> Result<(), Failure> {
         let several = |counts: &Option<Counts>| counts.as_ref().is_some_and(Counts::are_several);
         let flags = [("--devices", several(&self.devices)), ("--batch", several(&self.batch))];
         match flags.into_iter().find(|(_, several)| *several) {

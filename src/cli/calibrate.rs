@@ -11,6 +11,7 @@ use super::{
     report::{line, table},
 };
 use crate::{
+    cluster::hardware,
     family::training::{
         Model,
         calibrate::{self, CalibrationFit, KernelFit, MeasuredKernels, MeasuredRun, RunError},
@@ -180,6 +181,15 @@ fn kernel_tables(file: &MeasuredKernels, fit: &KernelFit) -> String {
         &mut text,
         format_args!("kernels of {device} (PyTorch {torch}) for {}, {}", calibration.hardware, calibration.stack),
     );
+    if let Some(named) = hardware::named_in(&file.device).filter(|named| *named != calibration.hardware) {
+        line(
+            &mut text,
+            format_args!(
+                "note: the kernels are those of {named}, not of {}; --hardware names it",
+                calibration.hardware
+            ),
+        );
+    }
     text.push('\n');
     let head = ["constant", "factor", "from", "to", "measurements"];
     let mut rows = vec![head.map(String::from).to_vec()];

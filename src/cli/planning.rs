@@ -139,7 +139,6 @@ pub(crate) fn ending(run: &Run) -> CommandEnd {
 /// # Errors
 /// [`Failure`] that names the file, the field it lacks and the flag that gives it.
 pub(crate) fn resolve(workload: &Workload, limits: &LimitArgs) -> Result<Limits, Failure> {
-    limits.check_single()?;
     family::resolve(workload, &limits.overrides()).map_err(|missing| Failure::lacks(&workload.source, &missing))
 }
 

@@ -536,6 +536,11 @@ fn several_numbers_of_devices_show_what_time_costs() {
         assert!(error.contains("several values"), "{error}");
     }
     assert!(refusal(&["plan", BERT, "--devices", "16..8"]).contains("runs backwards"));
+    let folder = Folder::new();
+    let plan = folder.file("plan.json", json(&["plan", BERT, "--devices", "8", "--json"], 0).to_string());
+    for command in ["check", "simulate"] {
+        assert!(refusal(&[command, BERT, &plan, "--devices", "8,16"]).contains("several values"), "{command}");
+    }
 }
 
 #[test]
