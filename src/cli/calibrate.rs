@@ -104,6 +104,10 @@ impl CalibrateArgs {
             let repair = "give a model with --runs FILE, or --kernels FILE, or both";
             return Err(Failure::refused("calibrate needs a model and its runs, or measured kernels", repair));
         }
+        if let (None, Some(flag)) = (&self.model, self.flag_of_runs()) {
+            let problem = format!("{flag} is about runs, and there are none");
+            return Err(Failure::refused(problem, "leave it out, or give MODEL and --runs FILE"));
+        }
         let defaults = self.defaults()?;
         let kernels = self.kernels.as_deref().map(|path| self.kernels(path, &defaults)).transpose()?;
         let on_kernels = kernels.as_ref().map(|(_, fit)| &fit.calibration);
@@ -136,6 +140,19 @@ impl CalibrateArgs {
         };
         Destination::Standard.write(&text)?;
         Ok(CommandEnd::Done)
+    }
+
+    /// First flag that measured kernels do not use.
+    fn flag_of_runs(&self) -> Option<&'static str> {
+        let flags = [
+            ("--devices", self.devices.is_some()),
+            ("--global-batch", self.global_batch.is_some()),
+            ("--sequence-length", self.sequence_length.is_some()),
+            ("--precision", self.precision.is_some()),
+            ("--recompute", self.recompute.is_some()),
+            ("--set", !self.settings.is_empty()),
+        ];
+        flags.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
     fn runs(&self, model: &Model, defaults: &Request) -> Result<Vec<MeasuredRun>, Failure> {

@@ -315,6 +315,9 @@ fn measured_kernels_calibrate_a_device() {
     let fast = folder.file("fast.json", text.replace("0.03", "0.01"));
     let error = refusal(&["calibrate", "--kernels", &fast, "--hardware", "rtx-3090"]);
     assert!(error.contains("110 TFLOP/s in 16 bits, more than the 71 TFLOP/s of rtx-3090"), "{error}");
+    let unused = ["calibrate", "--kernels", &kernels, "--hardware", "rtx-3090", "--devices", "8"];
+    assert!(refusal(&unused).contains("--devices is about runs, and there are none"));
+    assert!(after["assumptions"].to_string().contains("measured kernels for megatron-2025; no measured run tests it"));
     for call in [&["calibrate"][..], &["calibrate", "llama-3-8b"], &["calibrate", "--runs", "runs.csv"]] {
         assert!(refusal(call).contains("or --kernels FILE"));
     }

@@ -274,16 +274,12 @@ fn assumptions(
     let layers = model.layers.len();
     match calibration {
         Some(c) => sentences.push(format!(
-            "calibrated on {} of {} with {}: compute x {:.3}, links x {:.3}, exposed data-parallel share x {:.3}, \
-            memory x {:.3}; leave-one-out error {:.1}%",
-            crate::units::counted(c.runs as usize, "run"),
-            crate::text::printable(&c.model),
-            crate::text::printable(&c.stack),
+            "{}: compute x {:.3}, links x {:.3}, exposed data-parallel share x {:.3}, memory x {:.3}",
+            c.summary(),
             c.compute,
             c.links,
             c.data_exposed,
-            c.memory,
-            100.0 * c.left_out_error
+            c.memory
         )),
         None => sentences.push("constants were fitted on published runs; `calibrate` fits them to yours".into()),
     }

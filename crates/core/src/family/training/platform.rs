@@ -14,7 +14,6 @@ use crate::{
     plan::document::TrainingPart,
     source::LoadError,
     text::printable,
-    units,
     workload::{Profile, TrainingProfile, Workload},
 };
 
@@ -40,13 +39,7 @@ impl Platform for TrainingProfile {
     fn calibrated(&self, workload: &Workload, calibration: &Calibration) -> Workload {
         let mut profile = self.clone();
         profile.constants = calibration.apply(&profile.constants);
-        profile.remarks.push(format!(
-            "calibrated on {} of {} with {}; leave-one-out error {:.1}%",
-            units::counted(calibration.runs as usize, "run"),
-            printable(&calibration.model),
-            printable(&calibration.stack),
-            100.0 * calibration.left_out_error
-        ));
+        profile.remarks.push(calibration.summary());
         with(workload, profile)
     }
 

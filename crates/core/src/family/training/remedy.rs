@@ -87,7 +87,9 @@ fn kinds(model: &Model, run: &TrainingRun) -> Vec<Vec<(String, TrainingRun)>> {
         }
     }
     let mut others = vec![];
-    for power in 1..=MOST.ilog2() {
+    // On a topology, the links of other groups are not known here.
+    let powers = if run.links.is_some() { 0 } else { MOST.ilog2() };
+    for power in 1..=powers {
         let by = 1 << power;
         if !layout.data.is_multiple_of(by) {
             break;
@@ -100,7 +102,7 @@ fn kinds(model: &Model, run: &TrainingRun) -> Vec<Vec<(String, TrainingRun)>> {
         ]);
     }
     if model.has_experts() {
-        let more = (1..=MOST.ilog2()).map(|power| with(Layout { expert: layout.expert << power, ..layout }));
+        let more = (1..=powers).map(|power| with(Layout { expert: layout.expert << power, ..layout }));
         others.extend(more);
     }
     let mut away = vec![];
@@ -120,6 +122,7 @@ fn degrees(layout: &Layout) -> String {
         ("vp", layout.virtual_stages),
         ("cp", layout.context),
         ("ep", layout.expert),
+        ("etp", layout.expert_tensor),
         ("mbs", layout.micro_batch),
     ];
     let named: Vec<String> =

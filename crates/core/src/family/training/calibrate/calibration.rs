@@ -88,6 +88,24 @@ impl Calibration {
         Factor::apply(&FACTORS, &logs, &measured)
     }
 
+    /// The measurements behind it in a sentence, with the error of runs predicted from the others.
+    pub fn summary(&self) -> String {
+        let percent = |share: f64| format!("{:.1}%", 100.0 * share);
+        let runs = crate::units::counted(self.runs as usize, "run");
+        let [model, stack] = [&self.model, &self.stack].map(|name| crate::text::printable(name));
+        let on_runs = format!("{runs} of {model} with {stack}");
+        let error = match self.runs {
+            0 => "no measured run tests it".into(),
+            1 => format!("error before the fit {}", percent(self.left_out_error)),
+            _ => format!("leave-one-out error {}", percent(self.left_out_error)),
+        };
+        match (self.kernels.is_empty(), self.runs) {
+            (true, _) => format!("calibrated on {on_runs}; {error}"),
+            (false, 0) => format!("calibrated on measured kernels for {stack}; {error}"),
+            (false, _) => format!("calibrated on measured kernels and {on_runs}; {error}"),
+        }
+    }
+
     /// Reason why a file's content cannot be used, if it cannot.
     pub fn problem(&self) -> Option<String> {
         if self.schema != SCHEMA {

@@ -212,7 +212,7 @@ impl MeasuredKernels {
             return Err(RunError::new(source, problem, "name the measured device with --hardware"));
         }
         let mut calibration = Calibration {
-            model: self.iterations.first().map_or_else(String::new, |_| "measured kernels".into()),
+            model: "the models of measure.py".into(),
             hardware: accelerator.id.into(),
             stack: stack.id().into(),
             kernels: factors.iter().map(|factor| (factor.constant.to_string(), factor.value)).collect(),
@@ -312,8 +312,16 @@ impl MeasuredKernels {
                 memory_error: row.peak_bytes.map(|bytes| fitted.bytes() / bytes - 1.0),
             })
             .collect();
-        calibration.left_out_error =
-            iterations.iter().map(|row| row.fitted_error.abs()).sum::<f64>() / iterations.len() as f64;
+        let left_out = |index: usize| {
+            let others: Vec<Observation<'_>> =
+                observed.iter().enumerate().filter(|(other, _)| *other != index).map(|(_, run)| *run).collect();
+            let logs = match others.is_empty() {
+                true => vec![0.0; FACTORS.len()],
+                false => FittedFactors::of(&others, &FACTORS, &[true, false, false]).logs,
+            };
+            error(&timed[index].1, &logs, &self.iterations[index]).abs()
+        };
+        calibration.left_out_error = (0..observed.len()).map(left_out).sum::<f64>() / observed.len() as f64;
         Ok(iterations)
     }
 }
