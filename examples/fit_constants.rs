@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, error::Error, path::PathBuf};
 
 use plantui::family::training::truth::{
-    refit::{self, FACTORS, RefitRun},
+    refit::{self, RefitRun},
     rows, summary,
 };
 
@@ -19,9 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (runs, _) = rows::read(&PathBuf::from(root).join("truth"))?;
     let fits = refit::all(&runs).map_err(|(name, refusal)| format!("{name}: {refusal}"))?;
     for fit in &fits {
-        println!("## {}\n", fit.row.evidence);
+        println!("## {}\n", fit.evidence);
         println!("| constant | shipped | fitted | within |\n|---|---|---|---|");
-        for (index, factor) in FACTORS.iter().enumerate() {
+        for (index, factor) in fit.of.iter().enumerate() {
             let (mut own, mut fitted) = (fit.row.constants, fit.constants);
             for name in factor.constants {
                 let [own, fitted] = [&mut own, &mut fitted].map(|set| set.by_name(name).map_or(f64::NAN, |v| *v));
@@ -48,6 +48,28 @@ fn main() -> Result<(), Box<dyn Error>> {
             println!("| {class} | {} | {shipped} | {fitted} | {left} |", runs.len());
         }
         println!();
+        releases(&fit.runs);
     }
     Ok(())
+}
+
+/// Prints the factor of each release on the time of mixtures of experts, fitted after all else, with its spread.
+fn releases(runs: &[RefitRun<'_>]) {
+    let mut logs: BTreeMap<(String, String), Vec<f64>> = BTreeMap::new();
+    for run in runs {
+        let Some(release) = run.published.run.settings.release else { continue };
+        let generation = run.published.accelerator.generation;
+        let log = -(1.0 + run.fitted).ln() + release.factor(generation).ln();
+        logs.entry((format!("{generation:?}"), release.to_string())).or_default().push(log);
+    }
+    for ((generation, release), mut logs) in logs {
+        logs.sort_by(f64::total_cmp);
+        let factor = logs[logs.len() / 2].exp();
+        let spread = logs.iter().map(|log| (log - factor.ln()).abs()).sum::<f64>() / logs.len() as f64;
+        println!(
+            "{generation}, release {release}: {factor:.2}, mean deviation {:.0} % ({} runs)",
+            100.0 * spread,
+            logs.len()
+        );
+    }
 }

@@ -40,6 +40,10 @@ pub(crate) struct TrainingArgs {
     /// Adapters in place of training all weights: lora or qlora, such as lora:r=16, or PEFT's adapter_config.json
     #[arg(long, value_name = "ADAPTER")]
     pub adapter: Option<String>,
+    /// Load of the ranks of experts: balanced, random, a factor from 1, capacity:FACTOR, or a JSON file with the tokens of
+    /// each expert
+    #[arg(long, value_name = "LOAD|FILE")]
+    pub imbalance: Option<String>,
     /// Calibration file: factors that `plantui calibrate` fitted to your runs
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
@@ -141,6 +145,7 @@ impl TrainingArgs {
         };
         let hardware = hardware.as_deref().map(hardware_file::id_of).transpose()?;
         let adapter = self.adapter.as_deref().map(estimate::adapter).transpose()?;
+        let imbalance = self.imbalance.as_deref().map(estimate::imbalance).transpose()?;
         workload = turn(workload, "hardware", hardware.as_deref())?;
         workload = turn(workload, "sequence-length", tokens.as_deref())?;
         workload = turn(workload, "precision", self.precision.as_deref())?;
@@ -152,9 +157,11 @@ impl TrainingArgs {
             let set = family::of(&workload).with_setting(&workload, name, value);
             workload = set.map_err(|error| refused("settings", error.to_string()))?;
         }
-        if let Some(adapter) = &adapter {
-            let set = family::of(&workload).with_setting(&workload, "adapter", adapter);
-            workload = set.map_err(|error| refused("--adapter", error.to_string()))?;
+        for (name, value) in [("adapter", &adapter), ("imbalance", &imbalance)] {
+            if let Some(value) = value {
+                let set = family::of(&workload).with_setting(&workload, name, value);
+                workload = set.map_err(|error| refused(&format!("--{name}"), error.to_string()))?;
+            }
         }
         workload = turn(workload, "reserve", self.reserve.as_deref())?;
         if let Some(path) = &self.calibration {
@@ -201,6 +208,7 @@ impl TrainingArgs {
             ("--stack", &self.stack),
             ("--reserve", &self.reserve),
             ("--adapter", &self.adapter),
+            ("--imbalance", &self.imbalance),
         ];
         let word = words.into_iter().find(|(_, value)| value.is_some()).map(|(flag, _)| flag);
         let tokens = self.sequence_length.first().map(|_| "--sequence-length");

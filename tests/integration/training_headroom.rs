@@ -35,7 +35,7 @@ fn row(published: PublishedRun) -> HeadroomRow {
         sequence: run.sequence,
         precision: run.precision,
         stack: run.stack,
-        settings: run.settings,
+        settings: run.settings.clone(),
         constants: Constants::shipped(accelerator.generation, run.stack),
         accelerator,
         remarks: vec![],

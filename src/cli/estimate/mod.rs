@@ -12,7 +12,10 @@ use super::{
     CommandEnd, Failure, cost::CostArgs, hardware_file, input, output::Destination, topology_input::TopologyArgs,
 };
 use crate::{
-    family::training::{self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, remedy, request::Request},
+    family::training::{
+        self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, expert_settings::read_counts, remedy,
+        request::Request,
+    },
     workload::formats::{self, detect},
 };
 pub(super) use model::model;
@@ -38,7 +41,9 @@ product, as torchtitan); policies of MaxText: minimal, save_dot_except_mlp, save
 Settings and their values: sequence_parallel, distributed_optimizer, shard_gradients, fsdp, tp_overlap, dp_overlap, \
 accumulate_whole, fused_cross_entropy, vocab_parallel_loss, fused_elementwise, optimizer_offload, parameter_offload \
 (true, false), zero (0 to 3: the optimizer's state, gradients, weights divided over replicas), hsdp (ranks of one \
-copy), attention (flash, flash1, flash2, unfused), context_style (ring, all-gather, all-to-all, hierarchical), gradient_bytes (2, 4), \
+copy), attention (flash, flash1, flash2, unfused), context_style (ring, all-gather, all-to-all, hierarchical), \
+dispatcher (alltoall, deepep, hybridep), ep_overlap (none, shared, batch), shared_expert_overlap, delay_weight_gradients, \
+cuda_graph (true, false), release (of Megatron-Bridge, such as 26.02), gradient_bytes (2, 4), \
 master_bytes (0, 2, 4), moment_bytes (1, 2, 4), activation_offload (layers of each stage), reserve (a size).";
 
 /// Predict time, throughput and memory of a training run from the model and the hardware
@@ -89,6 +94,10 @@ pub(crate) struct EstimateArgs {
     /// adapter_config.json
     #[arg(long, value_name = "ADAPTER")]
     adapter: Option<String>,
+    /// Load of the ranks of experts: balanced, random, a factor from 1, capacity:FACTOR, or a JSON file with the tokens of
+    /// each expert
+    #[arg(long, value_name = "LOAD|FILE")]
+    imbalance: Option<String>,
     #[command(flatten)]
     cost: CostArgs,
     /// Known architecture by whose rules a config.json of an unknown one is read, such as llama
@@ -148,6 +157,7 @@ impl EstimateArgs {
     fn request(&self) -> Result<Request, Failure> {
         let hardware = self.hardware.as_deref().map(hardware_file::id_of).transpose()?;
         let adapter = self.adapter.as_deref().map(adapter).transpose()?;
+        let imbalance = self.imbalance.as_deref().map(imbalance).transpose()?;
         let flags = [
             ("hardware", &hardware),
             ("devices", &self.devices),
@@ -160,6 +170,7 @@ impl EstimateArgs {
             ("stack", &self.stack),
             ("layers", &self.layers),
             ("adapter", &adapter),
+            ("imbalance", &imbalance),
         ];
         // The topology gives the number of devices, unless the flag does.
         let mut request = request(&flags, &self.settings)?;
@@ -191,6 +202,20 @@ pub(super) fn adapter(value: &str) -> Result<String, Failure> {
     let adapter = Adapter::from_peft(&String::from_utf8_lossy(&bytes))
         .map_err(|problem| Failure::refused(format!("--adapter {source} {problem}"), "PEFT writes such files"))?;
     Ok(adapter.to_string())
+}
+
+/// Load of the ranks of experts: as given, or counted in a JSON file.
+///
+/// # Errors
+/// [`Failure`] if the file holds no counts.
+pub(super) fn imbalance(value: &str) -> Result<String, Failure> {
+    let path = Path::new(value);
+    if path.extension().is_none_or(|extension| extension != "json") {
+        return Ok(value.into());
+    }
+    let bytes = formats::read_file(path)?;
+    let counts = read_counts(&String::from_utf8_lossy(&bytes), &input::shown(path));
+    counts.map(|counts| counts.to_string()).map_err(|problem| Failure::refused(format!("--imbalance {problem}"), ""))
 }
 
 /// Request from flags and settings as typed.

@@ -246,11 +246,8 @@ impl<'a> Contention<'a> {
         }
         let operation = order.at(done);
         let chunk = &self.program.chunks[operation.chunk as usize];
-        let (direction, ticks) = match operation.work {
-            PassKind::Forward => (ACTIVATIONS, chunk.forward),
-            PassKind::Backward => (GRADIENTS, chunk.backward),
-            PassKind::WeightGradient => (GRADIENTS, chunk.weights),
-        };
+        let ticks = chunk.pass(operation.work, operation.paired);
+        let direction = if operation.work == PassKind::Forward { ACTIVATIONS } else { GRADIENTS };
         let place = self.program.workers[worker];
         let microbatch = operation.own * self.program.groups[place.stage as usize].replicas + place.replica;
         let inbox = &mut self.inboxes[operation.chunk as usize][direction];

@@ -23,6 +23,8 @@ pub(super) struct Computation {
     /// Index of the virtual stage in the whole pipeline.
     pub(super) chunk: u32,
     pub(super) own: u32,
+    /// True if it runs beside the other pass of another microbatch, so that both take less time.
+    pub(super) paired: bool,
 }
 
 /// Operations that repeat, each time `step` microbatches later.
@@ -126,24 +128,31 @@ impl ComputationOrder {
 }
 
 fn forward(chunk: u32, own: u64) -> Computation {
-    Computation { work: PassKind::Forward, chunk, own: own as u32 }
+    Computation { work: PassKind::Forward, chunk, own: own as u32, paired: false }
 }
 
 fn backward(chunk: u32, own: u64) -> Computation {
-    Computation { work: PassKind::Backward, chunk, own: own as u32 }
+    Computation { work: PassKind::Backward, chunk, own: own as u32, paired: false }
 }
 
 fn weights(chunk: u32, own: u64) -> Computation {
-    Computation { work: PassKind::WeightGradient, chunk, own: own as u32 }
+    Computation { work: PassKind::WeightGradient, chunk, own: own as u32, paired: false }
+}
+
+/// A forward and a backward pass, side by side if `paired`.
+fn both(passes: [Computation; 2], paired: bool) -> [Computation; 2] {
+    passes.map(|pass| Computation { paired, ..pass })
 }
 
 /// `warm_up` forwards, then one forward and one backward alternately, then the remaining backwards. This is GPipe if
-/// the warm-up covers all microbatches.
-pub(super) fn alternating(chunk: u32, own: u32, warm_up: u32) -> ComputationOrder {
+/// the warm-up covers all microbatches. Passes that are `paired` belong to different microbatches, so that one more is
+/// started first.
+pub(super) fn alternating(chunk: u32, own: u32, warm_up: u32, paired: bool) -> ComputationOrder {
+    let warm_up = warm_up.saturating_add(paired.into());
     let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
     let mut order = ComputationOrder::releasing(PassKind::Backward);
     order.repeat(vec![forward(chunk, 0)], 1, warm_up);
-    order.repeat(vec![forward(chunk, warm_up), backward(chunk, 0)], 1, own - warm_up);
+    order.repeat(both([forward(chunk, warm_up), backward(chunk, 0)], paired).to_vec(), 1, own - warm_up);
     order.repeat(vec![backward(chunk, own - warm_up)], 1, warm_up);
     order
 }
@@ -176,8 +185,9 @@ pub(super) fn zero_bubble_h1(chunk: u32, own: u32, warm_up: u32, delay: u32) -> 
 }
 
 /// Interleaved 1F1B on stage `stage` of `stages`, each with `parts` virtual stages. Microbatches go in rounds
-/// ([`interleaved_round`]): a round passes all parts before the next. `own` microbatches must have such rounds.
-pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> ComputationOrder {
+/// ([`interleaved_round`]): a round passes all parts before the next. `own` microbatches must have such rounds. With
+/// `paired` passes, one more pass is started first.
+pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32, paired: bool) -> ComputationOrder {
     let (s, v) = (u64::from(stages), u64::from(parts));
     let round = interleaved_round(stages, own).unwrap_or(stages).max(1);
     let g = u64::from(round);
@@ -191,9 +201,9 @@ pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32) -> Comp
         backward(chunk, own)
     };
     let all = u64::from(own) * v;
-    let warm_up = (2 * (s - 1 - u64::from(stage)) + (v - 1) * g).min(all);
+    let warm_up = (2 * (s - 1 - u64::from(stage)) + (v - 1) * g + u64::from(paired)).min(all);
     let rounds = (all - warm_up) / (g * v);
-    let pair = |k: u64| [nth_forward(warm_up + k), nth_backward(k)];
+    let pair = |k: u64| both([nth_forward(warm_up + k), nth_backward(k)], paired);
     let mut order = ComputationOrder::releasing(PassKind::Backward);
     order.once((0..warm_up).map(nth_forward).collect());
     order.repeat((0..g * v).flat_map(pair).collect(), round, rounds);
@@ -293,10 +303,10 @@ mod tests {
 
     #[test]
     fn orders_of_one_part() {
-        assert_eq!(text(&alternating(0, 4, 2)), "F0 F1 F2 B0 F3 B1 B2 B3 ");
-        assert_eq!(text(&alternating(0, 3, 0)), "F0 B0 F1 B1 F2 B2 ");
-        assert_eq!(text(&alternating(0, 3, 9)), "F0 F1 F2 B0 B1 B2 ");
-        assert_eq!(text(&alternating(0, 0, 2)), "");
+        assert_eq!(text(&alternating(0, 4, 2, false)), "F0 F1 F2 B0 F3 B1 B2 B3 ");
+        assert_eq!(text(&alternating(0, 3, 0, false)), "F0 B0 F1 B1 F2 B2 ");
+        assert_eq!(text(&alternating(0, 3, 9, false)), "F0 F1 F2 B0 B1 B2 ");
+        assert_eq!(text(&alternating(0, 0, 2, false)), "");
         assert_eq!(text(&inference(0, 3)), "F0 F1 F2 ");
         assert_eq!(text(&zero_bubble_h1(0, 4, 1, 1)), "F0 F1 B0 F2 B1 W0 F3 B2 W1 B3 W2 W3 ");
         assert_eq!(text(&zero_bubble_h1(0, 3, 2, 5)), "F0 F1 F2 B0 B1 B2 W0 W1 W2 ");
@@ -304,7 +314,7 @@ mod tests {
 
     #[test]
     fn interleaved_groups_go_through_all_parts() {
-        let order = interleaved(0, 2, 2, 4);
+        let order = interleaved(0, 2, 2, 4, false);
         assert_eq!(text(&order), "F0 F1 F2.0 F2.1 F2 B2.0 F3 B2.1 F2.2 B0 F2.3 B1 B2.2 B2.3 B2 B3 ");
         assert_eq!(order.most_held(), 5);
     }
@@ -316,7 +326,7 @@ mod tests {
                 for own in 0..14u32 {
                     let mut orders = vec![(zero_bubble_v(stage, stages, own), 6)];
                     if interleaved_round(stages, own).is_some() {
-                        orders.push((interleaved(stage, stages, 3, own), 6));
+                        orders.push((interleaved(stage, stages, 3, own, false), 6));
                     }
                     orders.push((zero_bubble_h1(stage, own, stages - 1 - stage, stage), 3));
                     for (order, each) in orders {

@@ -19,6 +19,9 @@ pub struct PipelineStage {
     pub recompute_s: f64,
     /// Part of the backward that is the gradient of the weights, seconds. `None`: the fraction in the settings.
     pub weight_gradient_s: Option<f64>,
+    /// Part of forward and backward that is saved if they run side by side, of two microbatches, seconds; above 0, the
+    /// schedule pairs them between warm-up and drain.
+    pub paired_saving_s: f64,
     /// Number of replicas. Microbatch m runs on replica m mod replicas.
     pub replicas: u32,
     /// Number of devices that work on one replica in lockstep (the tensor-parallel degree); 0 counts as 1.

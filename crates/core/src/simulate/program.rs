@@ -8,7 +8,7 @@
 use std::num::NonZeroU32;
 
 use super::{
-    order::{self, ComputationOrder},
+    order::{self, ComputationOrder, PassKind},
     pipeline::{Pipeline, PipelineStage, Transfer, sound},
     settings::SimulatorSettings,
     wires::ReplicaRoute,
@@ -36,6 +36,8 @@ pub(super) struct Chunk {
     pub(super) forward: i64,
     /// Includes recomputation, and the weights' part unless it is delayed.
     pub(super) backward: i64,
+    /// Forward and backward beside each other, of two microbatches.
+    pub(super) paired: [i64; 2],
     /// The weights' part, if it is delayed.
     pub(super) weights: i64,
     /// Part at the beginning of the backward that recomputes activations.
@@ -107,6 +109,19 @@ impl TickScale {
 
     pub(super) fn seconds(&self, ticks: i64) -> f64 {
         ticks as f64 / self.ticks_per_s
+    }
+}
+
+impl Chunk {
+    /// Duration of a pass, side by side with another if `paired`.
+    pub(super) fn pass(&self, work: PassKind, paired: bool) -> i64 {
+        match work {
+            PassKind::Forward if paired => self.paired[0],
+            PassKind::Backward if paired => self.paired[1],
+            PassKind::Forward => self.forward,
+            PassKind::Backward => self.backward,
+            PassKind::WeightGradient => self.weights,
+        }
     }
 }
 
@@ -248,13 +263,23 @@ impl Pipeline {
     }
 }
 
+impl Pipeline {
+    /// True if forward and backward passes of different microbatches run side by side.
+    fn pairs(&self) -> bool {
+        self.stages.iter().any(|stage| stage.paired_saving_s > 0.0)
+    }
+}
+
 fn order_of(pipeline: &Pipeline, schedule: Schedule, stage: usize, own: u32) -> ComputationOrder {
     let (chunk, stages) = (stage as u32, pipeline.stages.len() as u32);
     match schedule {
         Schedule::OneForwardOneBackward
         | Schedule::GPipe
         | Schedule::EagerOneForwardOneBackward
-        | Schedule::SingleSample => order::alternating(chunk, own, pipeline.warm_up(schedule, stage)),
+        | Schedule::SingleSample => {
+            let paired = schedule == Schedule::OneForwardOneBackward && pipeline.pairs();
+            order::alternating(chunk, own, pipeline.warm_up(schedule, stage), paired)
+        }
         Schedule::Inference => order::inference(chunk, own),
         Schedule::ZeroBubbleH1 => {
             // Keeps no more microbatches in flight here than 1F1B keeps on the first stage.
@@ -263,7 +288,9 @@ fn order_of(pipeline: &Pipeline, schedule: Schedule, stage: usize, own: u32) -> 
             let delay = u32::try_from(delay).unwrap_or(u32::MAX);
             order::zero_bubble_h1(chunk, own, pipeline.warm_up(schedule, stage), delay)
         }
-        Schedule::Interleaved => order::interleaved(chunk, stages, pipeline.virtual_stages(schedule), own),
+        Schedule::Interleaved => {
+            order::interleaved(chunk, stages, pipeline.virtual_stages(schedule), own, pipeline.pairs())
+        }
         Schedule::ZeroBubbleV => order::zero_bubble_v(chunk, stages, own),
     }
 }
@@ -289,9 +316,13 @@ fn chunk(
     };
     let weights = clock.ticks(put_off);
     let backward = clock.ticks(backward) - weights;
+    // Both passes of a pair take the same share of their own time.
+    let whole = part(stage.forward_s) + part(stage.backward_s);
+    let kept = if whole > 0.0 { 1.0 - (part(stage.paired_saving_s) / whole).min(1.0) } else { 1.0 };
     Chunk {
         stage: index as u32,
         forward: clock.ticks(part(stage.forward_s)),
+        paired: [stage.forward_s, stage.backward_s].map(|seconds| clock.ticks(part(seconds) * kept)),
         backward: backward.max(0),
         weights,
         recompute: clock.ticks(recompute).clamp(0, backward.max(0)),

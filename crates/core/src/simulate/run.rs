@@ -239,15 +239,15 @@ impl<T: Moment> SimulationState<T> {
         mut woken: impl FnMut(usize),
     ) -> bool {
         let index = self.workers[worker].done;
-        let Computation { work, chunk, own } = program.order(worker).at(index);
+        let Computation { work, chunk, own, paired } = program.order(worker).at(index);
         let parts = &program.chunks[chunk as usize];
         let replica = program.workers[worker];
         let microbatch = own * program.groups[replica.stage as usize].replicas + replica.replica;
         let mut free = self.workers[worker].free;
         let mut start = free[0];
         let (direction, ticks, kind, sends) = match work {
-            PassKind::Forward => (ACTIVATIONS, parts.forward, EventKind::Forward, &parts.activations),
-            PassKind::Backward => (GRADIENTS, parts.backward, EventKind::Backward, &parts.gradients),
+            PassKind::Forward => (ACTIVATIONS, parts.pass(work, paired), EventKind::Forward, &parts.activations),
+            PassKind::Backward => (GRADIENTS, parts.pass(work, paired), EventKind::Backward, &parts.gradients),
             PassKind::WeightGradient => {
                 // Its own backward came before it in the worker's order.
                 let end = start.after(parts.weights);

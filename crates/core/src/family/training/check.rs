@@ -6,9 +6,10 @@ use thiserror::Error;
 
 use super::split::StageSplit;
 use crate::workload::training::{
+    expert_settings::{ExpertOverlap, Imbalance},
     hardware::{Accelerator, Generation},
     model::{FeedForward, LayerKind, Model},
-    run::{AttentionKernel, ContextStyle, Recompute, Stack, TrainingPrecision, TrainingRun, ZeroBubble},
+    run::{AttentionKernel, ContextStyle, Layout, Recompute, Stack, TrainingPrecision, TrainingRun, ZeroBubble},
 };
 
 /// Reason why a run cannot be launched. Displays as one sentence.
@@ -36,6 +37,7 @@ pub fn check(model: &Model, run: &TrainingRun, accelerator: &Accelerator, device
     tensor(model, run)?;
     context(model, run, accelerator)?;
     experts(model, run)?;
+    expert_settings(model, run)?;
     precision(run, accelerator)?;
     sequence(model, run)?;
     let split = stages(model, run)?;
@@ -281,6 +283,73 @@ fn experts(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
             ),
             "experts are divided over the ranks of a stage (parallel folding, Megatron-Core from 0.9)",
         );
+    }
+    Ok(())
+}
+
+/// Checks the settings of mixtures of experts: the rules are Megatron-Core's.
+fn expert_settings(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
+    let (settings, layout) = (&run.settings, &run.layout);
+    if settings.release.is_some() && run.stack != Stack::Megatron2025 {
+        return refuse(
+            format!("release is one of Megatron-Bridge, but the stack is {}", run.stack.id()),
+            "leave release out, or take --stack megatron-2025",
+        );
+    }
+    if settings.delay_weight_gradients && settings.ep_overlap != ExpertOverlap::Batch {
+        return refuse(
+            "delay_weight_gradients needs ep_overlap=batch, as --delay-wgrad-compute needs the overlap of batches"
+                .into(),
+            "set ep_overlap=batch, or delay_weight_gradients=false",
+        );
+    }
+    if let Imbalance::Counts(lists) = &settings.imbalance {
+        let counted = lists.first().map_or(0, Vec::len) as u64;
+        if let Some(experts) = model.kinds.iter().filter_map(|kind| kind.experts()).find(|own| own.count != counted) {
+            return refuse(
+                format!("imbalance counts tokens of {counted} experts, but a layer has {}", experts.count),
+                "give one number per expert",
+            );
+        }
+    }
+    match settings.ep_overlap {
+        ExpertOverlap::None => Ok(()),
+        ExpertOverlap::Shared => {
+            if !model.kinds.iter().filter_map(|kind| kind.experts()).any(|experts| experts.shared_width > 0) {
+                return refuse(
+                    format!("ep_overlap=shared needs a shared expert, which {} lacks", model.name),
+                    "set ep_overlap=none or batch",
+                );
+            }
+            Ok(())
+        }
+        ExpertOverlap::Batch => batch_overlap(run, layout),
+    }
+}
+
+fn batch_overlap(run: &TrainingRun, layout: &Layout) -> Result<(), Refusal> {
+    let refused = |problem: &str, repair: &str| refuse(format!("ep_overlap=batch {problem}"), repair);
+    if layout.expert < 2 {
+        return refused("needs expert parallelism, but ep=1", "give an ep, or set ep_overlap=none");
+    }
+    if layout.pipeline > 1 && layout.virtual_stages < 2 {
+        return refused(
+            "needs virtual stages in a pipeline, but vp=1",
+            "give a vp of 2 or more, or set ep_overlap=none",
+        );
+    }
+    if let Some(schedule) = run.zero_bubble {
+        let problem = format!("is a schedule of its own, which {} is not part of", schedule.id());
+        return refused(&problem, "leave the schedule out, or set ep_overlap=none");
+    }
+    if matches!(run.recompute, Recompute::Full | Recompute::Layers(_) | Recompute::Every(_)) {
+        return refused(
+            "does not run with recomputation of whole layers",
+            "recompute modules (--recompute selective:moe_act), or set ep_overlap=none",
+        );
+    }
+    if run.stack == Stack::Torchtitan {
+        return refused("is Megatron-Core's, not torchtitan's", "set ep_overlap=none");
     }
     Ok(())
 }

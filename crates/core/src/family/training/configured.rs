@@ -13,7 +13,7 @@ use crate::{
 impl TrainingProfile {
     /// Converts a configuration to a run of `batch` sequences.
     pub fn run(&self, configuration: &Configuration, batch: u32) -> TrainingRun {
-        let mut settings = self.settings;
+        let mut settings = self.settings.clone();
         settings.sequence_parallel = configuration.sequence_parallel;
         settings.distributed_optimizer = configuration.distributed_optimizer;
         // Overlap requires sequence parallelism.

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::workload::training::{
     constants::Constants,
+    expert_settings::{Dispatcher, ExpertOverlap, Imbalance},
     hardware::Accelerator,
     model::Model,
     run::{Modules, TrainingRun},
@@ -243,6 +244,8 @@ fn busy(costs: &IterationCosts, terms: &IterationTerms) -> Vec<(&'static str, f6
         ("tensor_parallel", layers.tensor_parallel),
         ("context_parallel", layers.context_parallel),
         ("expert_parallel", layers.expert_parallel),
+        ("expert_imbalance", layers.routing),
+        ("launches", layers.launches),
         ("offload", layers.offload),
         ("head", terms.head / p),
     ]
@@ -342,6 +345,43 @@ fn assumptions(
             "the recurrence of layers with a state runs at the rate of attention; no published run tests that".into(),
         );
     }
+    sentences.extend(of_experts(model, run, accelerator));
     sentences.extend(truth::weaknesses(model, run, accelerator));
+    sentences
+}
+
+/// Assumptions on mixtures of experts.
+fn of_experts(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
+    let settings = &run.settings;
+    if !model.has_experts() {
+        let shipped = run.stack.settings();
+        let names = ["dispatcher", "cuda_graph", "imbalance", "release"];
+        let changed = names.into_iter().filter(|name| settings.text(name) != shipped.text(name));
+        return changed.map(|name| format!("{name} is not used: the model has no experts")).collect();
+    }
+    let mut sentences = vec![];
+    if run.layout.expert > 1 {
+        let copies = match settings.dispatcher {
+            Dispatcher::AllToAll => "one copy to each of its experts",
+            Dispatcher::DeepEp | Dispatcher::HybridEp => "one copy to each NVLink domain with one of its experts",
+        };
+        let overlap = match settings.ep_overlap {
+            ExpertOverlap::None => "nothing overlaps that",
+            ExpertOverlap::Shared => "the shared expert overlaps that",
+            ExpertOverlap::Batch => "another microbatch overlaps that between warm-up and drain",
+        };
+        let dispatcher = settings.text("dispatcher");
+        sentences.push(format!("the dispatcher {dispatcher} sends a token in {copies}; {overlap}"));
+    }
+    sentences.push(match &settings.imbalance {
+        Imbalance::Balanced => "every rank of experts has the same load, as in benchmarks (--imbalance)".into(),
+        Imbalance::Random => "every token chooses its experts at random (--imbalance)".into(),
+        Imbalance::Factor(factor) => format!("the busiest rank of experts has {factor} times the mean load"),
+        Imbalance::Capacity(factor) => format!("every expert is padded to {factor} times its mean load"),
+        Imbalance::Counts(_) => "the load of the ranks of experts is that of the counts (--imbalance)".into(),
+    });
+    if settings.launches_from_graphs(accelerator.generation) {
+        sentences.push("CUDA graphs launch the kernels: the host never makes them wait".into());
+    }
     sentences
 }

@@ -35,6 +35,8 @@ pub struct StageTime {
     pub embedding: f64,
     /// Part of the backward that is the gradient of the weights.
     pub weights: f64,
+    /// Part of both passes that is saved if they run side by side, of two microbatches.
+    pub saved: f64,
 }
 
 impl StageTime {
@@ -67,6 +69,7 @@ impl StageTime {
         self.head = [0, 1].map(|pass| self.head[pass] + times * other.head[pass]);
         self.embedding += times * other.embedding;
         self.weights += times * other.weights;
+        self.saved += times * other.saved;
     }
 }
 
@@ -116,7 +119,7 @@ pub struct IterationCosts {
     pub microbatches: u64,
     /// Virtual stages per pipeline stage.
     pub virtual_stages: u32,
-    /// Factor on the iteration for the cluster's size.
+    /// Factor on the iteration for the cluster's size and the software's release.
     pub growth: f64,
     /// Constant time of an iteration, seconds.
     pub fixed: f64,
@@ -159,13 +162,15 @@ impl IterationCosts {
                 reduction([of, trained], stage)
             })
             .collect();
+        let release = run.settings.release.filter(|_| model.has_experts());
+        let release = release.map_or(1.0, |release| release.factor(accelerator.generation));
         let all = Parameters::mean(model, run, split, &each);
         let trained = if frozen { trained(0) } else { all };
         IterationCosts {
             transfer,
             microbatches: run.microbatches(),
             virtual_stages: run.layout.virtual_stages,
-            growth: 1.0 + constants.growth * (devices / 8.0).log2().max(0.0),
+            growth: (1.0 + constants.growth * (devices / 8.0).log2().max(0.0)) * release,
             fixed: constants.fixed_s,
             mean_reduction: reduction([all, trained], &mean),
             stages,
@@ -179,14 +184,23 @@ impl IterationCosts {
         self.microbatches as f64 * all / self.stages.len() as f64
     }
 
+    /// Microbatches of the last stage whose passes run beside those of others. Those of the warm-up do not: one, and with
+    /// virtual stages a round of the pipeline for each but the last.
+    fn paired(&self) -> f64 {
+        let (p, v) = (self.stages.len() as f64, f64::from(self.virtual_stages));
+        (self.microbatches as f64 - ((v - 1.0) * p + 1.0) / v).max(0.0)
+    }
+
     /// Terms of the closed form.
     pub fn terms(&self) -> IterationTerms {
         let (p, v) = (self.stages.len() as f64, f64::from(self.virtual_stages));
         let m = self.microbatches as f64;
-        let largest = self.stages.iter().map(StageTime::total).fold(0.0, f64::max);
         let mean = self.stages.iter().map(StageTime::total).sum::<f64>() / p;
+        let paired = self.paired();
+        let largest = self.stages.iter().map(|stage| m * stage.total() - paired * stage.saved).fold(0.0, f64::max);
+        let saved = paired * self.stages.iter().map(|stage| stage.saved).sum::<f64>() / p;
         let mut terms = IterationTerms {
-            imbalance: m * (largest - mean),
+            imbalance: largest - (m * mean - saved),
             bubble: (p - 1.0) / v * mean,
             p2p: (m * v + 2.0 * (p - 1.0)) * self.transfer,
             reduction: self.mean_reduction,
@@ -199,7 +213,8 @@ impl IterationCosts {
             terms.head += m * (stage.head[0] + stage.head[1]);
             terms.embedding += m * stage.embedding;
         }
-        let batch = m * largest + terms.bubble + terms.p2p;
+        terms.layers.expert_parallel -= saved;
+        let batch = largest + terms.bubble + terms.p2p;
         let after = terms.reduction.data_parallel + terms.reduction.optimizer;
         terms.iteration = (batch + after) * self.growth + self.fixed;
         terms
@@ -236,6 +251,7 @@ impl<'a> LayerTimes<'a> {
             time.backward.add(&layer.backward, count);
             time.again.add(&layer.again, count);
             time.weights += count * layer.weights;
+            time.saved += count * layer.saved;
         };
         for ([whole, again], counts) in self.kinds.iter().zip(split.by_kind(stage, model, self.run.recompute)) {
             if counts[0] > 0.0 {
@@ -272,6 +288,9 @@ impl<'a> LayerTimes<'a> {
                 }
             }
         }
+        // Each virtual stage is a chunk with its own ends.
+        let tail = self.kinds.iter().map(|[whole, _]| whole.tail).fold(0.0, f64::max);
+        time.saved = (time.saved - f64::from(self.run.layout.virtual_stages) * tail).max(0.0);
         time
     }
 }

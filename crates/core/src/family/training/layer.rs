@@ -59,8 +59,12 @@ pub struct PassTime {
     pub tensor_parallel: f64,
     /// Exposed context-parallel transfers.
     pub context_parallel: f64,
-    /// Expert-parallel transfers.
+    /// Exposed expert-parallel transfers.
     pub expert_parallel: f64,
+    /// Additional time of the busiest rank of experts.
+    pub routing: f64,
+    /// Wait for the host to launch kernels.
+    pub launches: f64,
     /// Exposed copies of activations to and from the host's memory.
     pub offload: f64,
     /// Bytes of all transfers; not part of the time.
@@ -73,10 +77,22 @@ impl PassTime {
         self.parts().iter().sum()
     }
 
-    fn parts(&self) -> [f64; 8] {
+    fn parts(&self) -> [f64; 10] {
         let PassTime { gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel, .. } =
             *self;
-        [gemm, cast, attention, elementwise, tensor_parallel, context_parallel, expert_parallel, self.offload]
+        let PassTime { routing, launches, offload, .. } = *self;
+        [
+            gemm,
+            cast,
+            attention,
+            elementwise,
+            tensor_parallel,
+            context_parallel,
+            expert_parallel,
+            routing,
+            launches,
+            offload,
+        ]
     }
 
     /// Adds another pass `times` times.
@@ -88,6 +104,8 @@ impl PassTime {
         self.tensor_parallel += times * other.tensor_parallel;
         self.context_parallel += times * other.context_parallel;
         self.expert_parallel += times * other.expert_parallel;
+        self.routing += times * other.routing;
+        self.launches += times * other.launches;
         self.offload += times * other.offload;
         self.traffic.add(&other.traffic, times);
     }
@@ -105,7 +123,7 @@ fn four_bits(id: &str) -> (f64, [f64; 3]) {
 }
 
 /// Factor on the time of a product with these widths.
-fn odd_width(widths: impl IntoIterator<Item = f64>) -> f64 {
+pub(super) fn odd_width(widths: impl IntoIterator<Item = f64>) -> f64 {
     if widths.into_iter().any(|width| width % BLOCK != 0.0) { ODD_WIDTH } else { 1.0 }
 }
 
@@ -125,6 +143,10 @@ pub struct LayerTime {
     pub again: PassTime,
     /// Part of the backward pass that is the gradient of the weights. Only the optimizer waits for it.
     pub weights: f64,
+    /// Part of both passes that is saved if they run side by side, of two microbatches.
+    pub saved: f64,
+    /// Transfers of it that are exposed at the ends of a chunk all the same.
+    pub tail: f64,
 }
 
 /// Rates and sizes from which all times of a run are computed.
@@ -132,8 +154,8 @@ pub struct LayerTime {
 pub struct RunRates<'a> {
     pub(super) model: &'a Model,
     pub(super) run: &'a TrainingRun,
-    accelerator: &'a Accelerator,
-    constants: &'a Constants,
+    pub(super) accelerator: &'a Accelerator,
+    pub(super) constants: &'a Constants,
 }
 
 impl<'a> RunRates<'a> {
@@ -232,7 +254,7 @@ impl<'a> RunRates<'a> {
     }
 
     /// Seconds of `groups` products of m × n × k.
-    fn gemm(&self, [m, n, k]: [f64; 3], groups: f64, precision: TrainingPrecision, share: f64) -> f64 {
+    pub(super) fn gemm(&self, [m, n, k]: [f64; 3], groups: f64, precision: TrainingPrecision, share: f64) -> f64 {
         let accelerator = self.accelerator;
         let constants = self.constants;
         let (peak, attained, edges) = match precision.bits() {
@@ -281,11 +303,15 @@ impl<'a> RunRates<'a> {
         self.adapters(&mut time, kind);
         self.tensor_parallel(&mut time, kind);
         self.context_parallel(&mut time, kind);
-        self.expert_parallel(&mut time, kind);
+        if let Some(experts) = kind.experts() {
+            self.expert_parallel(&mut time, &experts);
+        }
+        self.launches(&mut time, kind);
         time.again = match repeated {
             Repeated::Whole => time.forward,
             Repeated::Modules(modules) => self.again(&time.forward, kind, modules),
         };
+        self.pair(&mut time);
         time
     }
 
@@ -310,23 +336,24 @@ impl<'a> RunRates<'a> {
         }
     }
 
+    /// Adds the products of a dense block, or of a shared expert.
+    pub(super) fn dense_block(&self, time: &mut LayerTime, width: f64, gated: bool) {
+        if width == 0.0 {
+            return;
+        }
+        let (tokens, t, h) = (self.run.tokens(), self.t(), self.model.hidden as f64);
+        let slow = odd_width([width / t, h]);
+        self.weight(time, [tokens, gates(gated) * width / t, h], slow);
+        self.weight(time, [tokens, h, width / t], slow);
+    }
+
     /// Adds the products of the feed-forward block.
     pub(super) fn block(&self, time: &mut LayerTime, kind: &LayerKind) {
-        let (tokens, t, h) = (self.run.tokens(), self.t(), self.model.hidden as f64);
-        let mut block = |width: f64, gated: bool| {
-            if width == 0.0 {
-                return;
-            }
-            let slow = odd_width([width / t, h]);
-            self.weight(time, [tokens, gates(gated) * width / t, h], slow);
-            self.weight(time, [tokens, h, width / t], slow);
-        };
+        let (tokens, h) = (self.run.tokens(), self.model.hidden as f64);
         match kind.feed_forward {
-            FeedForward::Dense { width, gated } => block(width as f64, gated),
+            FeedForward::Dense { width, gated } => self.dense_block(time, width as f64, gated),
             FeedForward::Experts(experts) => {
-                if experts.shared_width > 0 {
-                    block(experts.shared_width as f64, experts.gated);
-                }
+                self.dense_block(time, experts.shared_width as f64, experts.gated);
                 let wide = experts.token_width(self.model.hidden) as f64;
                 if experts.latent.is_some() {
                     // Every rank projects its own tokens.
@@ -334,18 +361,7 @@ impl<'a> RunRates<'a> {
                     self.weight(time, [own, wide, h], 1.0);
                     self.weight(time, [own, h, wide], 1.0);
                 }
-                let (e, parts) = (f64::from(self.run.layout.expert), f64::from(self.run.layout.expert_tensor));
-                let groups = experts.count as f64 / e;
-                // The ranks that share an expert gather their tokens, and each has a part of its width.
-                let m = parts * tokens / self.run.sequence_split() * experts.chosen as f64 / groups;
-                let width = experts.width as f64 / parts;
-                let (precision, share) = (self.run.precision, self.constants.experts / odd_width([width, wide]));
-                for [n, k] in [[gates(experts.gated) * width, wide], [wide, width]] {
-                    time.forward.gemm += self.gemm([m, n, k], groups, precision, share);
-                    let of_weights = if self.frozen() { 0.0 } else { self.gemm([n, k, m], groups, precision, share) };
-                    time.backward.gemm += self.gemm([m, k, n], groups, precision, share) + of_weights;
-                    time.weights += of_weights;
-                }
+                self.grouped_products(time, &experts);
             }
         }
     }
@@ -422,7 +438,7 @@ impl<'a> RunRates<'a> {
     }
 
     /// True if adapters are trained, and the weights have no gradients.
-    fn frozen(&self) -> bool {
+    pub(super) fn frozen(&self) -> bool {
         self.run.settings.adapter.is_some()
     }
 
@@ -521,41 +537,6 @@ impl<'a> RunRates<'a> {
         }
     }
 
-    fn expert_parallel(&self, time: &mut LayerTime, kind: &LayerKind) {
-        let Some(experts) = kind.experts() else { return };
-        let (e, parts) = (f64::from(self.run.layout.expert), f64::from(self.run.layout.expert_tensor));
-        let tokens = self.run.element_bytes() * self.run.tokens() / self.run.sequence_split()
-            * experts.token_width(self.model.hidden) as f64;
-        let (chosen, domain) = (experts.chosen as f64, f64::from(self.accelerator.domain));
-        if parts > 1.0 {
-            // Before its experts run, a rank gathers the tokens of the ranks that share them; afterwards it reduces.
-            let bytes = tokens * chosen * (parts - 1.0);
-            let unit =
-                bytes / self.link(u64::from(self.run.layout.expert_tensor)) + self.constants.hop_s * (parts - 1.0);
-            for pass in [&mut time.forward, &mut time.backward] {
-                pass.expert_parallel += 2.0 * unit;
-                pass.traffic.tensor += 2.0 * bytes;
-            }
-        }
-        if e <= 1.0 {
-            return;
-        }
-        let bytes = if e * parts <= domain {
-            tokens * chosen * (e - 1.0) / e
-        } else {
-            // A token goes once to each machine that has one of its experts.
-            let machines = (e * parts / domain).min(e);
-            let limit = experts.node_limit.map_or(f64::INFINITY, |limit| limit as f64);
-            let reached = (machines * (1.0 - (1.0 - 1.0 / machines).powf(chosen))).min(limit);
-            tokens * reached * (machines - 1.0) / machines
-        };
-        let unit = bytes / self.expert_link() + 2.0 * self.constants.hop_s;
-        for pass in [&mut time.forward, &mut time.backward] {
-            pass.expert_parallel += 2.0 * unit;
-            pass.traffic.expert += 2.0 * bytes;
-        }
-    }
-
     /// Output projection and loss on the last stage: forward and backward of one microbatch.
     pub fn head(&self) -> [f64; 2] {
         let ends = &self.model.ends;
@@ -619,6 +600,6 @@ fn halves(kind: &LayerKind) -> f64 {
 }
 
 /// Number of input matrices of a block.
-fn gates(gated: bool) -> f64 {
+pub(super) fn gates(gated: bool) -> f64 {
     if gated { 2.0 } else { 1.0 }
 }

@@ -10,9 +10,10 @@ use super::{
 };
 use crate::workload::training::{
     adapter::NF4_BYTES,
+    expert_settings::ExpertOverlap,
     hardware::Accelerator,
     model::{FeedForward, LayerKind, Model, Projection},
-    run::{AttentionKernel, Modules, Recompute, TrainingRun},
+    run::{AttentionKernel, Modules, Recompute, Stack, TrainingRun},
 };
 
 /// Bytes on a rank of a stage.
@@ -66,10 +67,12 @@ pub fn in_flight(run: &TrainingRun, stage: usize) -> f64 {
         // Activations are kept until the weights' gradients are computed: every stage has as many as 1F1B's first.
         return m.min(p);
     }
+    // Passes that run side by side belong to different microbatches.
+    let paired = if run.settings.ep_overlap == ExpertOverlap::Batch { 1.0 } else { 0.0 };
     if run.layout.virtual_stages == 1 {
-        return m.min(p - i);
+        return m.min(p - i + paired);
     }
-    (m * v).min(2.0 * (p - 1.0 - i) + (v - 1.0) * p + 1.0) / v
+    (m * v).min(2.0 * (p - 1.0 - i) + (v - 1.0) * p + 1.0 + paired) / v
 }
 
 /// Bytes of one layer of a kind for one microbatch.
@@ -267,9 +270,17 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
         FeedForward::Experts(_) if again.has(Modules::MOE) => 0.0,
         FeedForward::Experts(e) => {
             let parts = f64::from(run.layout.expert_tensor);
-            let output = if again.has(Modules::MOE_ACTIVATION) { 2.0 } else { 0.0 };
-            let wide = e.token_width(model.hidden) as f64;
-            let chosen = e.chosen as f64 * (4.0 * parts * wide + (block(e.gated) - output) * e.width as f64) / tau;
+            // Bytes of the inputs of the two products, and of the second one's output. From Megatron-Core 0.13 the activation
+            // applies a token's weight, so that nobody needs that output again. Inputs are kept as the products read them.
+            let [input, output] = match run.stack {
+                Stack::Megatron2025 if run.precision.bits() == 8 => [1.0, 0.0],
+                Stack::Megatron2025 => [2.0, 0.0],
+                _ => [2.0, 2.0],
+            };
+            let activated = if again.has(Modules::MOE_ACTIVATION) { 0.0 } else { input };
+            let wide = parts * e.token_width(model.hidden) as f64;
+            let within = (block(e.gated) - 2.0 + activated) * e.width as f64;
+            let chosen = e.chosen as f64 * ((input + output) * wide + within) / tau;
             let latent = e.latent.map_or(0.0, |latent| 4.0 * latent as f64 / tau);
             latent + chosen + block(e.gated) * e.shared_width as f64 / t + 4.0 * e.count as f64 / tau
         }

@@ -19,6 +19,7 @@ pub mod configured;
 mod describe;
 mod dials;
 mod estimate;
+mod experts;
 mod facts;
 pub mod fit;
 pub mod iteration;
@@ -40,9 +41,10 @@ pub use kind::USUAL_BATCH;
 pub use wiring::links;
 
 pub use crate::workload::training::{
-    Accelerator, Adapter, Attention, AttentionKernel, Constants, ContextStyle, Ends, Experts, FeedForward, LayerKind,
-    Layout, Mixer, Model, Modules, Projection, Recompute, Span, Stack, TrainingPrecision, TrainingRun,
-    TrainingSettings, ZeroBubble, from_hugging_face, hardware, published, read_like, run,
+    Accelerator, Adapter, Attention, AttentionKernel, Constants, ContextStyle, Dispatcher, Ends, ExpertOverlap,
+    Experts, FeedForward, Imbalance, LayerKind, Layout, Mixer, Model, Modules, Projection, Recompute, Release, Span,
+    Stack, TrainingPrecision, TrainingRun, TrainingSettings, ZeroBubble, expert_settings, from_hugging_face, hardware,
+    published, read_like, run,
 };
 pub use calibrate::Calibration;
 pub use estimate::{Estimate, Fits, StageEstimate};

@@ -111,8 +111,8 @@ impl Platform for TrainingProfile {
     fn with_changes(&self, workload: &Workload, before: &Workload, asked: &Workload) -> Workload {
         let (Some(before), Some(asked)) = (before.training(), asked.training()) else { return workload.clone() };
         let mut profile = self.clone();
-        if (asked.stack, asked.settings) != (before.stack, before.settings) {
-            profile.settings = asked.settings;
+        if (asked.stack, &asked.settings) != (before.stack, &before.settings) {
+            profile.settings = asked.settings.clone();
             profile.move_to(profile.accelerator, asked.stack);
         }
         if asked.accelerator != before.accelerator {

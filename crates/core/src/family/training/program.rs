@@ -26,6 +26,7 @@ pub fn pipeline(run: &TrainingRun, costs: &IterationCosts, memory: &[StageMemory
                 backward_s: stage.backward_s() + waits,
                 recompute_s: stage.again.total(),
                 weight_gradient_s: Some(stage.weights),
+                paired_saving_s: stage.saved,
                 replicas: 1,
                 devices: run.layout.tensor * run.layout.context,
                 all_reduce_s: costs.reductions[index].data_parallel,
@@ -76,6 +77,7 @@ pub fn whole(model: &Model, run: &TrainingRun, costs: &IterationCosts, memory: &
         for seconds in [&mut stage.forward_s, &mut stage.backward_s, &mut stage.recompute_s, &mut stage.all_reduce_s] {
             *seconds *= costs.growth;
         }
+        stage.paired_saving_s *= costs.growth;
         stage.weight_gradient_s = stage.weight_gradient_s.map(|seconds| seconds * costs.growth);
         stage.parts.buffers += run.settings.reserve_bytes;
         stage.fixed_bytes += run.settings.reserve_bytes;

@@ -81,7 +81,7 @@ fn kinds(model: &Model, run: &TrainingRun) -> Vec<Vec<(String, TrainingRun)>> {
     let zero = run.settings.zero();
     let mut divided = vec![];
     for stage in zero + 1..=3 {
-        let mut settings = run.settings;
+        let mut settings = run.settings.clone();
         if settings.set("zero", &stage.to_string()).is_ok() {
             divided.push((format!("--set zero={stage}"), TrainingRun { settings, ..run.clone() }));
         }
@@ -107,7 +107,7 @@ fn kinds(model: &Model, run: &TrainingRun) -> Vec<Vec<(String, TrainingRun)>> {
     }
     let mut away = vec![];
     if !run.settings.optimizer_offload {
-        let mut settings = run.settings;
+        let mut settings = run.settings.clone();
         settings.optimizer_offload = true;
         away.push(("--set optimizer_offload=true".into(), TrainingRun { settings, ..run.clone() }));
     }

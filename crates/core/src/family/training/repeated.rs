@@ -68,6 +68,7 @@ impl RunRates<'_> {
         }
         again.gemm += products.forward.gemm;
         again.cast += products.forward.cast;
+        again.routing += products.forward.routing;
         again
     }
 }

@@ -19,8 +19,12 @@ pub struct Constants {
     pub attention: f64,
     /// Same for sequences from 32,768 tokens; between the two it is linear in the logarithm of the length.
     pub attention_long: f64,
-    /// Fraction of a dense product's rate that grouped products of experts attain.
+    /// Fraction of a dense product's rate that grouped products of experts of width 2,048 attain.
     pub experts: f64,
+    /// Exponent of the experts' width in that fraction.
+    pub experts_width: f64,
+    /// Fraction of the transfers of tokens to experts that is exposed within a domain.
+    pub expert_exposed: f64,
     /// Fraction of the memory bandwidth that elementwise kernels attain.
     pub memory: f64,
     /// Fraction of a link's bandwidth that collectives attain.
@@ -37,6 +41,8 @@ pub struct Constants {
     pub hop_s: f64,
     /// Launch time of a kernel, seconds.
     pub launch_s: f64,
+    /// Time of the host to launch a kernel of a mixture of experts where no CUDA graph does, seconds.
+    pub host_s: f64,
     /// Exponent of the device's power in the sustained rate; 1 is proportional.
     pub power: f64,
     /// Fixed time per iteration beside all of this, seconds.
@@ -65,7 +71,9 @@ const HOPPER: Constants = Constants {
     gemm_4: 0.909,
     attention: 0.53,
     attention_long: 0.45,
-    experts: 0.70,
+    experts: 0.607,
+    experts_width: 0.12,
+    expert_exposed: 0.79,
     memory: 0.80,
     links: 0.75,
     tensor_exposed: 0.23,
@@ -74,6 +82,7 @@ const HOPPER: Constants = Constants {
     fsdp_exposed_across: 0.09,
     hop_s: 5e-6,
     launch_s: 4e-6,
+    host_s: 24e-6,
     power: 1.0,
     fixed_s: 0.03,
     growth: 0.003,
@@ -192,7 +201,7 @@ impl Constants {
     }
 
     /// All constants by name.
-    pub fn named(&self) -> [(&'static str, f64); 17] {
+    pub fn named(&self) -> [(&'static str, f64); 20] {
         [
             ("gemm_16", self.gemm_16),
             ("gemm_8", self.gemm_8),
@@ -200,6 +209,8 @@ impl Constants {
             ("attention", self.attention),
             ("attention_long", self.attention_long),
             ("experts", self.experts),
+            ("experts_width", self.experts_width),
+            ("expert_exposed", self.expert_exposed),
             ("memory", self.memory),
             ("links", self.links),
             ("tensor_exposed", self.tensor_exposed),
@@ -208,6 +219,7 @@ impl Constants {
             ("fsdp_exposed_across", self.fsdp_exposed_across),
             ("hop_s", self.hop_s),
             ("launch_s", self.launch_s),
+            ("host_s", self.host_s),
             ("power", self.power),
             ("fixed_s", self.fixed_s),
             ("growth", self.growth),
@@ -223,6 +235,8 @@ impl Constants {
             "attention" => &mut self.attention,
             "attention_long" => &mut self.attention_long,
             "experts" => &mut self.experts,
+            "experts_width" => &mut self.experts_width,
+            "expert_exposed" => &mut self.expert_exposed,
             "memory" => &mut self.memory,
             "links" => &mut self.links,
             "tensor_exposed" => &mut self.tensor_exposed,
@@ -231,6 +245,7 @@ impl Constants {
             "fsdp_exposed_across" => &mut self.fsdp_exposed_across,
             "hop_s" => &mut self.hop_s,
             "launch_s" => &mut self.launch_s,
+            "host_s" => &mut self.host_s,
             "power" => &mut self.power,
             "fixed_s" => &mut self.fixed_s,
             "growth" => &mut self.growth,
@@ -245,7 +260,7 @@ impl Constants {
 
     /// True if a constant may be 0.
     pub fn may_be_zero(name: &str) -> bool {
-        matches!(name, "fixed_s" | "growth" | "hop_s" | "launch_s" | "power")
+        matches!(name, "fixed_s" | "growth" | "hop_s" | "launch_s" | "power" | "host_s" | "experts_width")
     }
 }
 

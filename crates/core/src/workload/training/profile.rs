@@ -92,7 +92,7 @@ impl TrainingProfile {
             precision: self.precision,
             recompute: Recompute::None,
             stack: self.stack,
-            settings: self.settings,
+            settings: self.settings.clone(),
             layers: vec![],
             zero_bubble: None,
             links: None,

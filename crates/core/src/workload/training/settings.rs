@@ -1,6 +1,11 @@
 //! Settings of the training software, by name, with a default in each [`Stack`], the profile of a training engine.
 
-use super::{adapter::Adapter, recompute::Modules};
+use super::{
+    adapter::Adapter,
+    expert_settings::{Dispatcher, ExpertOverlap, Imbalance, Release},
+    hardware::Generation,
+    recompute::Modules,
+};
 use crate::units::{self, GIB};
 
 /// Kernel of the attention core.
@@ -65,7 +70,7 @@ impl ContextStyle {
 }
 
 /// Settings of the training software that do not depend on the layout.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TrainingSettings {
     /// True if norms and dropout are divided along the sequence over the tensor group.
     pub sequence_parallel: bool,
@@ -93,6 +98,18 @@ pub struct TrainingSettings {
     pub attention: AttentionKernel,
     /// Way in which context parallelism divides attention.
     pub context_style: ContextStyle,
+    /// Way in which tokens reach their experts.
+    pub dispatcher: Dispatcher,
+    /// What runs while tokens are on their way.
+    pub ep_overlap: ExpertOverlap,
+    /// True if the gradients of weights run apart from the backward pass under `ep_overlap=batch`.
+    pub delay_weight_gradients: bool,
+    /// True if kernels are launched from CUDA graphs, so that the host never makes them wait.
+    pub cuda_graph: bool,
+    /// Load of the busiest rank of experts.
+    pub imbalance: Imbalance,
+    /// Release of the software; `None` if unknown.
+    pub release: Option<Release>,
     /// Bytes per element of a gradient.
     pub gradient_bytes: u32,
     /// Bytes per element of the optimizer's own weights; 0 if it updates the 16-bit weights.
@@ -170,6 +187,12 @@ impl Stack {
             fused_elementwise: true,
             attention: AttentionKernel::Flash,
             context_style: ContextStyle::Ring,
+            dispatcher: Dispatcher::AllToAll,
+            ep_overlap: ExpertOverlap::None,
+            delay_weight_gradients: false,
+            cuda_graph: false,
+            imbalance: Imbalance::Balanced,
+            release: None,
             gradient_bytes: 4,
             master_bytes: 4,
             moment_bytes: 4,
@@ -180,7 +203,8 @@ impl Stack {
             reserve_bytes: 6.0 * GIB,
         };
         match self {
-            Stack::Megatron2025 | Stack::Nemo24 => TrainingSettings { tp_overlap: true, ..plain },
+            Stack::Megatron2025 => TrainingSettings { tp_overlap: true, dispatcher: Dispatcher::DeepEp, ..plain },
+            Stack::Nemo24 => TrainingSettings { tp_overlap: true, ..plain },
             Stack::Torchtitan => {
                 TrainingSettings { fsdp: true, accumulate_whole: true, attention: AttentionKernel::Flash2, ..plain }
             }
@@ -208,16 +232,22 @@ enum Slot<'a> {
     Upto(&'a mut u32, u32),
     Kernel(&'a mut AttentionKernel),
     Style(&'a mut ContextStyle),
+    Dispatcher(&'a mut Dispatcher),
+    Overlap(&'a mut ExpertOverlap),
+    Imbalance(&'a mut Imbalance),
+    Release(&'a mut Option<Release>),
     Adapter(&'a mut Option<Adapter>),
     Size(&'a mut f64),
 }
 
+/// Names that set other settings.
+const ALIASES: [&str; 2] = ["zero", "shared_expert_overlap"];
 /// Maximum of a count of ranks or layers.
 const MOST: u32 = 1 << 20;
 
 impl TrainingSettings {
     /// Names of all settings with their allowed values, in display order.
-    pub const NAMES: [(&'static str, &'static str); 21] = [
+    pub const NAMES: [(&'static str, &'static str); 27] = [
         ("sequence_parallel", "true or false"),
         ("distributed_optimizer", "true or false"),
         ("shard_gradients", "true or false"),
@@ -231,6 +261,12 @@ impl TrainingSettings {
         ("fused_elementwise", "true or false"),
         ("attention", "flash, flash1, flash2 or unfused"),
         ("context_style", "ring, all-gather, all-to-all or hierarchical"),
+        ("dispatcher", "alltoall, deepep or hybridep"),
+        ("ep_overlap", "none, shared or batch"),
+        ("delay_weight_gradients", "true or false"),
+        ("cuda_graph", "true or false"),
+        ("imbalance", Imbalance::VALUES),
+        ("release", "none, or a release such as 26.02"),
         ("gradient_bytes", "2 or 4"),
         ("master_bytes", "0, 2 or 4"),
         ("moment_bytes", "1, 2 or 4"),
@@ -256,6 +292,12 @@ impl TrainingSettings {
             "fused_elementwise" => Slot::Flag(&mut self.fused_elementwise),
             "attention" => Slot::Kernel(&mut self.attention),
             "context_style" => Slot::Style(&mut self.context_style),
+            "dispatcher" => Slot::Dispatcher(&mut self.dispatcher),
+            "ep_overlap" => Slot::Overlap(&mut self.ep_overlap),
+            "delay_weight_gradients" => Slot::Flag(&mut self.delay_weight_gradients),
+            "cuda_graph" => Slot::Flag(&mut self.cuda_graph),
+            "imbalance" => Slot::Imbalance(&mut self.imbalance),
+            "release" => Slot::Release(&mut self.release),
             "gradient_bytes" => Slot::Count(&mut self.gradient_bytes, &[2, 4]),
             "master_bytes" => Slot::Count(&mut self.master_bytes, &[0, 2, 4]),
             "moment_bytes" => Slot::Count(&mut self.moment_bytes, &[1, 2, 4]),
@@ -269,7 +311,7 @@ impl TrainingSettings {
     }
 
     /// Sets a value by name. `zero` sets `distributed_optimizer`, `shard_gradients` and `fsdp` together, from 0 (none of
-    /// them) to 3.
+    /// them) to 3. `shared_expert_overlap` sets `ep_overlap` to `shared` or back to `none`.
     ///
     /// # Errors
     /// A sentence, if there is no such setting or the value is not allowed.
@@ -286,8 +328,17 @@ impl TrainingSettings {
             self.fsdp = stage == 3;
             return Ok(());
         }
+        if name == "shared_expert_overlap" {
+            let wanted: bool = value.parse().map_err(|_| format!("{name} is `{shown}`, must be true or false"))?;
+            match wanted {
+                true => self.ep_overlap = ExpertOverlap::Shared,
+                false if self.ep_overlap == ExpertOverlap::Shared => self.ep_overlap = ExpertOverlap::None,
+                false => {}
+            }
+            return Ok(());
+        }
         let Some((name, values)) = TrainingSettings::NAMES.iter().find(|(known, _)| *known == name) else {
-            let known: Vec<&str> = TrainingSettings::NAMES.iter().map(|(name, _)| *name).chain(["zero"]).collect();
+            let known: Vec<&str> = TrainingSettings::NAMES.iter().map(|(name, _)| *name).chain(ALIASES).collect();
             let name = crate::text::printable(name);
             return Err(format!("there is no setting `{name}`; there are {}", known.join(", ")));
         };
@@ -297,7 +348,12 @@ impl TrainingSettings {
 
     /// True if [`TrainingSettings::set`] knows the name.
     pub fn knows(name: &str) -> bool {
-        name == "zero" || TrainingSettings::NAMES.iter().any(|(known, _)| *known == name)
+        ALIASES.contains(&name) || TrainingSettings::NAMES.iter().any(|(known, _)| *known == name)
+    }
+
+    /// True if CUDA graphs launch the kernels. Megatron-Bridge's recipes for Blackwell use them from release 26.06.
+    pub fn launches_from_graphs(&self, generation: Generation) -> bool {
+        self.cuda_graph || self.release.is_some_and(|release| release.has_graphs(generation))
     }
 
     /// ZeRO stage: what is divided over replicas; 0 for nothing.
@@ -311,7 +367,7 @@ impl TrainingSettings {
 
     /// Value of a setting as [`TrainingSettings::set`] reads it.
     pub fn text(&self, name: &str) -> String {
-        let mut copy = *self;
+        let mut copy = self.clone();
         copy.slot(name).map_or_else(String::new, Slot::text)
     }
 }
@@ -325,6 +381,10 @@ impl Slot<'_> {
             Slot::Upto(count, most) => *count = value.parse().ok().filter(|count| *count <= most)?,
             Slot::Kernel(kernel) => *kernel = named(&AttentionKernel::IDS, value)?,
             Slot::Style(style) => *style = named(&ContextStyle::IDS, value)?,
+            Slot::Dispatcher(own) => *own = named(&Dispatcher::IDS, value)?,
+            Slot::Overlap(overlap) => *overlap = named(&ExpertOverlap::IDS, value)?,
+            Slot::Imbalance(imbalance) => *imbalance = Imbalance::parse(value)?,
+            Slot::Release(release) => *release = Release::parse_setting(value)?,
             Slot::Adapter(adapter) => *adapter = Adapter::parse(value).ok()?,
             Slot::Size(bytes) => *bytes = size(value)?,
         }
@@ -337,6 +397,10 @@ impl Slot<'_> {
             Slot::Count(count, _) | Slot::Upto(count, _) => count.to_string(),
             Slot::Kernel(kernel) => id_of(&AttentionKernel::IDS, *kernel).into(),
             Slot::Style(style) => id_of(&ContextStyle::IDS, *style).into(),
+            Slot::Dispatcher(own) => id_of(&Dispatcher::IDS, *own).into(),
+            Slot::Overlap(overlap) => id_of(&ExpertOverlap::IDS, *overlap).into(),
+            Slot::Imbalance(imbalance) => imbalance.to_string(),
+            Slot::Release(release) => release.map_or_else(|| "none".into(), |release| release.to_string()),
             Slot::Adapter(adapter) => adapter.map_or_else(|| "none".into(), |adapter| adapter.to_string()),
             Slot::Size(bytes) => units::bytes_exact(*bytes),
         }

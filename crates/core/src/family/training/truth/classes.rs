@@ -54,6 +54,7 @@ const USUAL: Domain = Domain {
     bits: &[16],
     fsdp: false,
     experts: false,
+    release: None,
     adapters: false,
     odd_widths: false,
     attention: FUSED,
@@ -187,10 +188,10 @@ pub(super) const B200_DENSE: RunClass = RunClass {
 pub(super) const B200_EXPERTS: RunClass = RunClass {
     class: "mixtures of experts with latent attention, bf16, one node of B200, Megatron-LM (SimuMax)",
     runs: 6,
-    mean_error: 0.0452,
-    band: 0.0519,
-    bias: 0.0329,
-    worst_error: 0.0519,
+    mean_error: 0.0671,
+    band: 0.0868,
+    bias: 0.0646,
+    worst_error: 0.0868,
     memory: Some(MemoryErrors { runs: 6, mean: 0.0141, band: 0.0149 }),
     domain: Domain { experts: true, parameters: [13e9, 37e9], sequence: [4096, 4096], degrees: [1, 1, 1], ..ON_B200 },
 };
@@ -297,15 +298,16 @@ pub(super) const BLACKWELL_NVFP4: RunClass = RunClass {
 
 /// Mixtures of experts with NVIDIA's stacks on Hopper.
 pub(super) const HOPPER_EXPERTS: RunClass = RunClass {
-    class: "mixtures of experts, H100, Megatron-Bridge and NeMo; equal runs differ by up to 58% between releases",
+    class: "mixtures of experts, H100, Megatron-Bridge and NeMo, release not named",
     runs: 32,
-    mean_error: 0.1711,
-    band: 0.3784,
-    bias: 0.0407,
-    worst_error: 0.5378,
+    mean_error: 0.1253,
+    band: 0.2522,
+    bias: -0.0072,
+    worst_error: 0.5207,
     memory: None,
     domain: Domain {
         experts: true,
+        release: Some(false),
         as_shipped: false,
         bits: &[16, 8],
         parameters: [11.4e9, 317e9],
@@ -316,16 +318,55 @@ pub(super) const HOPPER_EXPERTS: RunClass = RunClass {
     },
 };
 
+/// Same with Megatron-Bridge, if the release is named.
+pub(super) const HOPPER_EXPERTS_RELEASE: RunClass = RunClass {
+    class: "mixtures of experts, H100, Megatron-Bridge, release named",
+    runs: 6,
+    mean_error: 0.2382,
+    band: 0.5534,
+    bias: -0.1527,
+    worst_error: 0.5015,
+    memory: None,
+    domain: Domain {
+        stacks: &[Stack::Megatron2025],
+        release: Some(true),
+        parameters: [30e9, 121e9],
+        sequence: [4096, 4096],
+        devices: [16, 64],
+        degrees: [1, 4, 1],
+        ..HOPPER_EXPERTS.domain
+    },
+};
+
 /// Mixtures of experts with NVIDIA's stacks on Blackwell.
 pub(super) const BLACKWELL_EXPERTS: RunClass = RunClass {
-    class: "mixtures of experts, Blackwell, Megatron-Bridge; equal runs differ by up to 58% between releases",
+    class: "mixtures of experts, Blackwell, Megatron-Bridge, release not named",
     runs: 63,
-    mean_error: 0.2217,
-    band: 0.5022,
-    bias: -0.0053,
-    worst_error: 0.5937,
+    mean_error: 0.1955,
+    band: 0.4909,
+    bias: 0.1048,
+    worst_error: 0.7467,
     memory: None,
-    domain: Domain { experts: true, bits: &[16, 8], parameters: [30e9, 672e9], degrees: [4, 16, 1], ..BRIDGE },
+    domain: Domain {
+        experts: true,
+        release: Some(false),
+        bits: &[16, 8],
+        parameters: [30e9, 672e9],
+        degrees: [4, 16, 1],
+        ..BRIDGE
+    },
+};
+
+/// Same, if the release is named.
+pub(super) const BLACKWELL_EXPERTS_RELEASE: RunClass = RunClass {
+    class: "mixtures of experts, Blackwell, Megatron-Bridge, release named",
+    runs: 61,
+    mean_error: 0.1459,
+    band: 0.2777,
+    bias: 0.0333,
+    worst_error: 0.8165,
+    memory: None,
+    domain: Domain { release: Some(true), ..BLACKWELL_EXPERTS.domain },
 };
 
 /// Adapters with Megatron-Bridge.
@@ -350,7 +391,7 @@ pub(super) const ADAPTERS: RunClass = RunClass {
 };
 
 /// All classes.
-pub const CLASSES: [&RunClass; 15] = [
+pub const CLASSES: [&RunClass; 17] = [
     &H100_BF16,
     &H100_FP8,
     &A100_UNFUSED,
@@ -364,6 +405,8 @@ pub const CLASSES: [&RunClass; 15] = [
     &BLACKWELL_DENSE,
     &BLACKWELL_NVFP4,
     &HOPPER_EXPERTS,
+    &HOPPER_EXPERTS_RELEASE,
     &BLACKWELL_EXPERTS,
+    &BLACKWELL_EXPERTS_RELEASE,
     &ADAPTERS,
 ];

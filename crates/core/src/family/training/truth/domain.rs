@@ -29,6 +29,8 @@ pub struct Domain {
     pub fsdp: bool,
     /// True if the models were mixtures of experts.
     pub experts: bool,
+    /// True if the software's release is named, `false` if not; `None` if either holds.
+    pub release: Option<bool>,
     /// True if adapters were trained, not all weights.
     pub adapters: bool,
     /// True if widths were measured that are no multiple of the tensor cores' block size.
@@ -99,6 +101,9 @@ impl Domain {
         }
         if run.settings.fsdp != self.fsdp {
             all.push(if self.fsdp { "no FSDP" } else { "FSDP" }.into());
+        }
+        if self.release.is_some_and(|named| named != run.settings.release.is_some()) {
+            all.push(run.settings.release.map_or("no release".into(), |own| format!("release {own}")));
         }
         if run.settings.adapter.is_some() != self.adapters {
             all.push(run.settings.adapter.map_or("no adapters".into(), |adapter| format!("adapters ({adapter})")));
@@ -196,7 +201,7 @@ fn unmeasured(run: &TrainingRun) -> Vec<String> {
     let mut all: Vec<String> =
         ["shard_gradients", "hsdp", "optimizer_offload", "parameter_offload", "activation_offload"]
             .into_iter()
-            .chain(["master_bytes", "moment_bytes"])
+            .chain(["master_bytes", "moment_bytes", "ep_overlap", "imbalance"])
             .filter(|name| own.text(name) != shipped.text(name))
             .map(|name| format!("{name}={}", own.text(name)))
             .collect();

@@ -16,7 +16,7 @@ use crate::workload::training::{
     constants::Constants,
     hardware::{Accelerator, Generation},
     model::Model,
-    run::TrainingRun,
+    run::{Stack, TrainingRun},
 };
 
 /// Assumed error of the memory model if none was measured, relative.
@@ -122,7 +122,7 @@ pub fn implausible(
 pub fn weaknesses(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     let mut sentences = vec![];
     if model.has_experts() {
-        sentences.push("mixtures of experts: equal runs differ by up to 58% between software releases".into());
+        sentences.extend(weaknesses_of_experts(model, run, accelerator));
     }
     if run.layout.pipeline == 2 && run.layout.micro_batch >= 4 {
         sentences.push("in one data set two stages with large microbatches took up to twice the predicted time".into());
@@ -130,6 +130,36 @@ pub fn weaknesses(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -
     let small = model.parameters() < 10_000_000_000;
     if accelerator.generation == Generation::Blackwell && run.layout.tensor >= 8 && small {
         sentences.push("tensor degree 8 of small models on Blackwell was 16% slower than predicted".into());
+    }
+    sentences
+}
+
+fn weaknesses_of_experts(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
+    let mut sentences = vec![];
+    let layout = &run.layout;
+    match run.settings.release {
+        Some(release) => sentences.push(format!(
+            "the time is {} times that without a release, as in published runs of releases near {release}",
+            release.factor(accelerator.generation)
+        )),
+        None if run.stack == Stack::Megatron2025 => sentences.push(
+            "equal runs of mixtures of experts differ by up to 99% between software releases: name yours (--set \
+            release=26.02)"
+                .into(),
+        ),
+        None => {}
+    }
+    let chunks = u64::from(layout.pipeline) * u64::from(layout.virtual_stages);
+    if accelerator.generation == Generation::Hopper && layout.virtual_stages >= 8 && chunks >= model.layers.len() as u64
+    {
+        sentences.push(
+            "with virtual stages of one layer, one release on H100 took twice the time of another for the same run; \
+            nothing explains it"
+                .into(),
+        );
+    }
+    if accelerator.id == "b200" && layout.expert_ranks() > u64::from(accelerator.domain) {
+        sentences.push("experts across machines of B200 took longer in published runs; nothing explains it".into());
     }
     sentences
 }

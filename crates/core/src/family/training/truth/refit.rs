@@ -15,7 +15,10 @@ use crate::{
         fit::{Factor, FittedFactors, Observation, TimedRun},
         truth::{RunClass, Trust},
     },
-    workload::training::constants::{Constants, ConstantsRow, ROWS},
+    workload::training::{
+        constants::{Constants, ConstantsRow, ROWS},
+        run::Stack,
+    },
 };
 
 /// Factors of a fit, with priors of 15 %: constants that the runs do not identify stay. Where a row has one constant for several lengths, precisions or links, so has the factor.
@@ -30,6 +33,14 @@ pub const FACTORS: [Factor; 10] = [
     Factor { name: "exposed gathers of FSDP", constants: &["fsdp_exposed", "fsdp_exposed_across"], prior: 0.15 },
     Factor { name: "latency of a step", constants: &["hop_s"], prior: 0.15 },
     Factor { name: "launch of a kernel", constants: &["launch_s"], prior: 0.15 },
+];
+
+/// Factors of mixtures of experts, which are the same for all generations.
+pub const EXPERT_FACTORS: [Factor; 4] = [
+    Factor { name: "grouped products", constants: &["experts"], prior: 0.15 },
+    Factor { name: "exponent of their width", constants: &["experts_width"], prior: 0.5 },
+    Factor { name: "exposed dispatch", constants: &["expert_exposed"], prior: 0.15 },
+    Factor { name: "launch by the host", constants: &["host_s"], prior: 0.15 },
 ];
 
 /// Published run with its errors under three sets of constants, relative, above 0 if predicted too slow.
@@ -47,20 +58,25 @@ pub struct RefitRun<'a> {
     pub left_out: f64,
 }
 
-/// Row of the constants' table with its fit.
+/// Row of the constants' table with its fit; the mixtures of experts of all rows have one together.
 #[derive(Debug, Clone)]
 pub struct RowFit<'a> {
-    /// Row.
+    /// Row, or one of the rows.
     pub row: &'static ConstantsRow,
+    /// Runs in words.
+    pub evidence: &'static str,
     /// Constants fitted on all runs.
     pub constants: Constants,
-    /// Fitted factors, in the order of [`FACTORS`].
+    /// Factors of the fit.
+    pub of: &'static [Factor],
+    /// Fitted factors, in the order of `of`.
     pub factors: FittedFactors,
     /// Runs.
     pub runs: Vec<RefitRun<'a>>,
 }
 
-/// Fits every row of the table that has at least five dense runs.
+/// Fits every row of the table that has at least five dense runs, and the mixtures of experts of NVIDIA's stacks together.
+/// Those with a named release are not in that fit, but predicted with it.
 ///
 /// # Errors
 /// First [`Refusal`] with the run's name.
@@ -69,21 +85,36 @@ pub fn all(runs: &[PublishedRun]) -> Result<Vec<RowFit<'_>>, (String, Refusal)> 
     let dense = |run: &&PublishedRun| !run.model.has_experts() && run.run.settings.adapter.is_none();
     let own = |row| runs.iter().filter(dense).filter(|run| row_of(run) == row).collect::<Vec<_>>();
     let rows: Vec<_> = ROWS.iter().map(|row| (row, own(row))).filter(|(_, own)| own.len() >= 5).collect();
-    rows.into_par_iter().map(|(row, own)| of_row(row, &own)).collect()
+    let of_nvidia = |run: &&PublishedRun| matches!(run.run.stack, Stack::Megatron2025 | Stack::Nemo24);
+    let experts: Vec<&PublishedRun> = runs.iter().filter(|run| !dense(run)).filter(of_nvidia).collect();
+    let experts: Vec<&PublishedRun> = experts.into_iter().filter(|run| run.model.has_experts()).collect();
+    let mut fits: Vec<_> = rows.into_iter().map(|(row, own)| (row, row.evidence, &FACTORS[..], own)).collect();
+    if experts.len() >= 5 {
+        let row = row_of(experts[0]);
+        fits.push((row, "mixtures of experts of NVIDIA's Megatron-Bridge and NeMo", &EXPERT_FACTORS[..], experts));
+    }
+    fits.into_par_iter().map(|(row, evidence, factors, own)| fit_of(row, evidence, factors, &own)).collect()
 }
 
-fn of_row<'a>(row: &'static ConstantsRow, runs: &[&'a PublishedRun]) -> Result<RowFit<'a>, (String, Refusal)> {
+fn fit_of<'a>(
+    row: &'static ConstantsRow,
+    evidence: &'static str,
+    of: &'static [Factor],
+    runs: &[&'a PublishedRun],
+) -> Result<RowFit<'a>, (String, Refusal)> {
     let time = |run: &&'a PublishedRun| {
-        TimedRun::new(&run.model, &run.run, &run.accelerator, run.run.layout.devices(), row.constants)
+        let constants = Constants::shipped(run.accelerator.generation, run.run.stack);
+        TimedRun::new(&run.model, &run.run, &run.accelerator, run.run.layout.devices(), constants)
             .map_err(|refusal| (run.name.clone(), refusal))
     };
     let timed: Vec<TimedRun<'_>> = runs.iter().map(time).collect::<Result<_, _>>()?;
     let observed: Vec<Observation<'_>> =
         timed.iter().zip(runs).map(|(timed, run)| Observation { timed, log: run.measured_s.ln() }).collect();
-    let fit = |observed: &[Observation<'_>]| FittedFactors::of(observed, &FACTORS, &[true; FACTORS.len()]);
-    let factors = fit(&observed);
+    let fit = |observed: &[Observation<'_>]| FittedFactors::of(observed, of, &vec![true; of.len()]);
+    let unnamed = |run: &Observation<'_>| run.timed.run.settings.release.is_none();
+    let factors = fit(&observed.iter().copied().filter(unnamed).collect::<Vec<_>>());
     let classes: Vec<Option<&'static RunClass>> =
-        timed.iter().map(|run| Trust::of(run.model, run.run, run.accelerator, &row.constants).class()).collect();
+        timed.iter().map(|run| Trust::of(run.model, run.run, run.accelerator, &run.constants).class()).collect();
     let groups = groups(runs, &classes);
     let without: BTreeMap<&String, FittedFactors> = groups
         .iter()
@@ -91,22 +122,23 @@ fn of_row<'a>(row: &'static ConstantsRow, runs: &[&'a PublishedRun]) -> Result<R
         .into_par_iter()
         .map(|group| {
             let others = observed.iter().zip(&groups).filter(|(_, own)| *own != group).map(|(run, _)| *run);
-            (group, fit(&others.collect::<Vec<_>>()))
+            (group, fit(&others.filter(unnamed).collect::<Vec<_>>()))
         })
         .collect();
-    let error = |run: &TimedRun<'_>, logs: &[f64], measured: f64| run.log_time(&FACTORS, logs).exp() / measured - 1.0;
+    let error = |run: &TimedRun<'_>, logs: &[f64], measured: f64| run.log_time(of, logs).exp() / measured - 1.0;
     let runs = runs
         .iter()
         .enumerate()
         .map(|(index, run)| RefitRun {
             published: run,
             class: classes[index],
-            shipped: error(&timed[index], &[0.0; FACTORS.len()], run.measured_s),
+            shipped: error(&timed[index], &vec![0.0; of.len()], run.measured_s),
             fitted: error(&timed[index], &factors.logs, run.measured_s),
             left_out: error(&timed[index], &without[&groups[index]].logs, run.measured_s),
         })
         .collect();
-    Ok(RowFit { row, constants: Factor::apply(&FACTORS, &factors.logs, &row.constants), factors, runs })
+    let constants = Factor::apply(of, &factors.logs, &row.constants);
+    Ok(RowFit { row, evidence, constants, of, factors, runs })
 }
 
 /// Group of each run that is left out with it: its publication, or its model if one publication has more than three

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::family::training::request::Request;
 use crate::units::GIB;
 use crate::workload::training::{
-    from_hugging_face,
+    Release, from_hugging_face,
     hardware::{self, Accelerator},
     model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection},
     published,
@@ -55,7 +55,7 @@ pub struct PublishedRun {
 pub type SkippedRows = (String, usize, &'static str);
 
 /// Publications, in display order.
-pub const SOURCES: [&str; 19] = [
+pub const SOURCES: [&str; 20] = [
     "dgxc-benchmarking, BF16, H100",
     "dgxc-benchmarking, FP8, H100",
     "Korthikanti 2022, A100",
@@ -75,6 +75,7 @@ pub const SOURCES: [&str; 19] = [
     "Megatron-Bridge, dense, Blackwell",
     "Megatron-Bridge, experts",
     "Megatron-Bridge, LoRA",
+    "Megatron-Bridge, experts, release named",
 ];
 
 /// Beginnings of the classes of the second collection, each with its publication.
@@ -110,11 +111,27 @@ pub fn read(folder: &Path) -> Result<(Vec<PublishedRun>, Vec<SkippedRows>), Trut
     }
     for row in TruthTable::read(&folder.join("second/rows.tsv"))? {
         match second(folder, &row)? {
-            Ok(run) => runs.push(run),
+            Ok(run) => {
+                // Runs of experts are predicted with their release and without.
+                runs.extend(with_release(&run, &row));
+                runs.push(run);
+            }
             Err(reason) => *left.entry((row.text("cls").to_string(), reason)).or_default() += 1,
         }
     }
     Ok((runs, left.into_iter().map(|((source, reason), count)| (source, count, reason)).collect()))
+}
+
+/// The run of a mixture of experts with the release of Megatron-Bridge that its publication names.
+fn with_release(published: &PublishedRun, row: &TableRow) -> Option<PublishedRun> {
+    let release = Release::parse(row.text("source").strip_prefix("Megatron-Bridge ")?)?;
+    if !published.model.has_experts() {
+        return None;
+    }
+    let mut named = published.clone();
+    named.source = SOURCES[19];
+    named.run.settings.release = Some(release);
+    Some(named)
 }
 
 type RowReader = fn(&TableRow) -> Result<Result<PublishedRun, &'static str>, TruthTableError>;
