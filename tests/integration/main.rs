@@ -54,6 +54,7 @@ mod simulate;
 mod sweep;
 mod sweep_papers;
 mod training_calibrate;
+mod training_experts;
 mod training_family;
 mod training_headroom;
 mod training_links;

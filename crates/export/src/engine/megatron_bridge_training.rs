@@ -8,7 +8,10 @@ use super::{
     megatron_training, python,
 };
 use plantui_core::{
-    family::training::{AttentionKernel, ContextStyle, Recompute, TrainingPrecision, TrainingRun},
+    family::training::{
+        AttentionKernel, ContextStyle, ExpertOverlap, Imbalance, Recompute, TrainingPrecision, TrainingRun,
+        hardware::Generation,
+    },
     plan::Configuration,
     workload::{TrainingProfile, recipe::ModelShape},
 };
@@ -25,6 +28,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     if profile.model.has_experts() {
         sets.push(format!("model.expert_model_parallel_size = {}", layout.expert));
         sets.push(format!("model.expert_tensor_parallel_size = {}", layout.expert_tensor));
+        sets.extend(of_experts(run, profile.accelerator.generation));
     }
     if layout.virtual_stages > 1 {
         sets.push(format!("model.virtual_pipeline_model_parallel_size = {}", layout.virtual_stages));
@@ -68,11 +72,12 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     let kernel = if settings.attention == AttentionKernel::Unfused { "unfused" } else { "flash" };
     sets.push(format!("model.attention_backend = AttnBackend.{kernel}"));
     sets.push(format!("config.mixed_precision = \"{}\"", precision(run.precision)));
-    if settings.tp_overlap && layout.tensor > 1 {
-        sets.push("config.comm_overlap = CommOverlapConfig(tp_comm_overlap=True)".into());
+    let overlap = overlap(run);
+    if let Some(overlap) = &overlap {
+        sets.push(format!("config.comm_overlap = CommOverlapConfig({overlap})"));
     }
     let sets: String = sets.iter().map(|set| format!("    {set}\n")).collect();
-    let import = if settings.tp_overlap && layout.tensor > 1 { megatron_bridge::COMM_OVERLAP } else { "" };
+    let import = if overlap.is_some() { megatron_bridge::COMM_OVERLAP } else { "" };
     format!(
         "# {devices} ranks on {id}: {layout}
 # Call it with a recipe's configuration before the training starts: pretrain(planned(recipe()), forward_step).
@@ -89,6 +94,43 @@ def planned(config):
         data = layout.data,
         sizes = megatron_bridge::sizes(profile.model.layers.len() as u64, ModelShape::of(&profile.model).as_ref()),
     )
+}
+
+/// Arguments of the overlap of transfers, if any overlaps.
+fn overlap(run: &TrainingRun) -> Option<String> {
+    let settings = &run.settings;
+    let tensor = settings.tp_overlap && run.layout.tensor > 1;
+    if settings.ep_overlap != ExpertOverlap::Batch {
+        return tensor.then(|| "tp_comm_overlap=True".into());
+    }
+    let (tensor, delayed) = (python::truth(tensor), python::truth(settings.delay_weight_gradients));
+    Some(format!("tp_comm_overlap={tensor}, overlap_moe_expert_parallel_comm=True, delay_wgrad_compute={delayed}"))
+}
+
+/// Settings of mixtures of experts.
+fn of_experts(run: &TrainingRun, generation: Generation) -> Vec<String> {
+    let settings = &run.settings;
+    let mut sets = vec![];
+    if run.layout.expert > 1 {
+        let hierarchical = settings.dispatcher.is_hierarchical();
+        sets.push(format!("model.moe_token_dispatcher_type = \"{}\"", if hierarchical { "flex" } else { "alltoall" }));
+        if hierarchical {
+            sets.push(format!("model.moe_flex_dispatcher_backend = \"{}\"", settings.dispatcher.id()));
+        }
+    }
+    let shared = python::truth(settings.ep_overlap == ExpertOverlap::Shared);
+    sets.push(format!("model.moe_shared_expert_overlap = {shared}"));
+    if settings.launches_from_graphs(generation) {
+        sets.push("model.cuda_graph_impl = \"transformer_engine\"".into());
+        sets.push("model.cuda_graph_scope = [\"attn\", \"moe_router\", \"moe_preprocess\"]".into());
+        sets.push("model.use_te_rng_tracker = True".into());
+        sets.push("config.rng.te_rng_tracker = True".into());
+    }
+    if let Imbalance::Capacity(factor) = settings.imbalance {
+        sets.push(format!("model.moe_expert_capacity_factor = {factor:?}"));
+        sets.push("model.moe_pad_expert_input_to_capacity = True".into());
+    }
+    sets
 }
 
 fn recomputation(run: &TrainingRun) -> Vec<String> {

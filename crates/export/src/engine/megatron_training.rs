@@ -11,8 +11,8 @@ use plantui_core::{
         TrainingProfile,
         recipe::NormKind,
         training::{
-            Accelerator, Attention, AttentionKernel, ContextStyle, FeedForward, LayerKind, Projection, Recompute, Span,
-            TrainingPrecision, TrainingRun,
+            Accelerator, Attention, AttentionKernel, ContextStyle, Dispatcher, ExpertOverlap, FeedForward, Imbalance,
+            LayerKind, Projection, Recompute, Span, TrainingPrecision, TrainingRun,
         },
     },
 };
@@ -40,6 +40,9 @@ pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String
     flags.push(format!("--max-position-embeddings {}", profile.model.longest_sequence.max(run.sequence)));
     flags.extend(recomputation(&run));
     flags.extend(software(&run, &profile.accelerator));
+    if profile.model.has_experts() {
+        flags.extend(of_experts(&run, &profile.accelerator));
+    }
     flags.extend(precision(&run));
     flags.extend(sizes(profile));
     format!("{}{}\n", head(profile, &run), flags.join(" \\\n  "))
@@ -167,6 +170,30 @@ fn software(run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     if settings.context_style == ContextStyle::Hierarchical {
         let [inside, between] = layout.context_hierarchy(accelerator.domain);
         add(layout.context > 1, &format!("--hierarchical-context-parallel-sizes {inside} {between}"));
+    }
+    flags
+}
+
+/// Flags of the settings of mixtures of experts.
+fn of_experts(run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
+    let settings = &run.settings;
+    let mut flags = vec![];
+    if run.layout.expert > 1 {
+        flags.push(match settings.dispatcher {
+            Dispatcher::AllToAll => "--moe-token-dispatcher-type alltoall".to_string(),
+            flex => format!("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend {}", flex.id()),
+        });
+    }
+    let flag = |wanted: bool, flag: &str| wanted.then(|| flag.to_string());
+    flags.extend(flag(settings.ep_overlap == ExpertOverlap::Shared, "--moe-shared-expert-overlap"));
+    flags.extend(flag(settings.ep_overlap == ExpertOverlap::Batch, "--overlap-moe-expert-parallel-comm"));
+    flags.extend(flag(settings.delay_weight_gradients, "--delay-wgrad-compute"));
+    let graphs = settings.launches_from_graphs(accelerator.generation);
+    flags
+        .extend(flag(graphs, "--cuda-graph-impl transformer_engine --cuda-graph-scope attn moe_router moe_preprocess"));
+    flags.extend(flag(graphs, "--te-rng-tracker"));
+    if let Imbalance::Capacity(factor) = settings.imbalance {
+        flags.push(format!("--moe-expert-capacity-factor {factor} --moe-pad-expert-input-to-capacity"));
     }
     flags
 }

@@ -82,6 +82,10 @@ pub(super) fn text(
         format!("parallelism.data_parallel_replicate_degree = {replicate}"),
         format!("parallelism.data_parallel_shard_degree = {shard}"),
     ];
+    if layout.expert > 1 && settings.dispatcher.is_hierarchical() {
+        let backend = python::string(settings.dispatcher.id());
+        sets.push(format!("parallelism.expert_parallel_comm_backend = {backend}"));
+    }
     if layout.context > 1 {
         let rotate = if settings.context_style == ContextStyle::AllGather { "allgather" } else { "alltoall" };
         sets.push(format!("parallelism.context_parallel_rotate_method = \"{rotate}\""));

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::split::StageSplit;
 use crate::workload::training::{
-    expert_settings::{ExpertOverlap, Imbalance},
+    expert_settings::{Dispatcher, ExpertOverlap, Imbalance},
     hardware::{Accelerator, Generation},
     model::{FeedForward, LayerKind, Model},
     run::{AttentionKernel, ContextStyle, Layout, Recompute, Stack, TrainingPrecision, TrainingRun, ZeroBubble},
@@ -320,6 +320,15 @@ fn expert_settings(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
                     format!("ep_overlap=shared needs a shared expert, which {} lacks", model.name),
                     "set ep_overlap=none or batch",
                 );
+            }
+            if settings.dispatcher != Dispatcher::AllToAll {
+                return refuse(
+                    format!("ep_overlap=shared needs dispatcher=alltoall, not {}", settings.dispatcher.id()),
+                    "--moe-shared-expert-overlap is built on it: set dispatcher=alltoall, or ep_overlap=none",
+                );
+            }
+            if run.stack == Stack::Torchtitan {
+                return refuse("ep_overlap=shared is Megatron-Core's, not torchtitan's".into(), "set ep_overlap=none");
             }
             Ok(())
         }

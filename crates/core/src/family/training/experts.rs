@@ -34,6 +34,12 @@ pub(super) fn machines_reached(machines: f64, experts: f64, chosen: f64) -> f64 
     machines * (1.0 - missed)
 }
 
+/// Seconds of a forward and a backward pass side by side, but for their ends: what is `computed` and what is `sent` overlap.
+/// The dispatcher slows what is computed meanwhile by the share `slowed`.
+fn slot(computed: f64, sent: f64, slowed: f64) -> f64 {
+    (computed + slowed * computed.min(sent)).max(sent)
+}
+
 impl RunRates<'_> {
     /// Load of the busiest rank of experts, relative to the mean.
     fn busiest(&self, experts: &Experts) -> f64 {
@@ -181,9 +187,8 @@ impl RunRates<'_> {
             return;
         }
         let whole: f64 = passes.iter().map(|pass| pass.total()).sum();
-        let computed = whole - sent;
-        let slowed = computed.min(sent) * settings.dispatcher.multiprocessors() / MULTIPROCESSORS;
-        time.saved = (whole - (computed + slowed).max(sent)).max(0.0);
+        let slowed = settings.dispatcher.multiprocessors() / MULTIPROCESSORS;
+        time.saved = (whole - slot(whole - sent, sent, slowed)).max(0.0);
         // The last combine of a chunk's forward pass and the last dispatch of its backward pass have nothing beside them,
         // but for delayed gradients of weights.
         let tail = (time.forward.expert_parallel + time.backward.expert_parallel) / 2.0;
@@ -195,6 +200,45 @@ impl RunRates<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Length of two chains of operations on two streams, each started as early as possible: the forward pass of one
+    /// microbatch and the backward pass of another.
+    fn on_two_streams(layers: usize, [attention, experts, dispatch]: [f64; 3]) -> f64 {
+        const COMPUTE: usize = 0;
+        const COPY: usize = 1;
+        let forward = [(COMPUTE, attention), (COPY, dispatch), (COMPUTE, experts), (COPY, dispatch)];
+        let backward = [(COPY, dispatch), (COMPUTE, 2.0 * experts), (COPY, dispatch), (COMPUTE, 2.0 * attention)];
+        let chains = [forward, backward].map(|layer| layer.repeat(layers));
+        let (mut done, mut ready, mut free) = ([0; 2], [0.0f64; 2], [0.0f64; 2]);
+        while let Some((start, chain)) = (0..2)
+            .filter(|&chain| done[chain] < chains[chain].len())
+            .map(|chain| (free[chains[chain][done[chain]].0].max(ready[chain]), chain))
+            .min_by(|a, b| a.0.total_cmp(&b.0))
+        {
+            let (stream, seconds) = chains[chain][done[chain]];
+            done[chain] += 1;
+            ready[chain] = start + seconds;
+            free[stream] = start + seconds;
+        }
+        ready[0].max(ready[1])
+    }
+
+    #[test]
+    fn a_slot_takes_as_long_as_two_streams() {
+        let layers = 8;
+        for times in
+            [[1.0, 1.0, 0.5], [1.0, 2.0, 0.3], [2.0, 1.0, 1.0], [0.5, 0.5, 0.2], [1.0, 1.0, 1.5], [1.0, 1.0, 0.0]]
+        {
+            let [attention, experts, dispatch] = times;
+            let all = |one: f64| layers as f64 * one;
+            let (computed, sent) = (all(3.0 * (attention + experts)), all(4.0 * dispatch));
+            let own = slot(computed, sent, 0.0) + 2.0 * dispatch;
+            let played = on_two_streams(layers, times);
+            assert!(played >= slot(computed, sent, 0.0) - 1e-9, "{times:?}");
+            assert!((own / played - 1.0).abs() < 0.1, "{times:?}: {own} {played}");
+        }
+        assert_eq!(slot(10.0, 4.0, 0.25), 11.0);
+    }
 
     #[test]
     fn machines_are_reached_as_often_as_in_drawn_routings() {

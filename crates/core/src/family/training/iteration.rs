@@ -221,12 +221,13 @@ impl IterationCosts {
     }
 }
 
-/// Seconds of both passes of all layers for one microbatch, on the ranks of one stage, without recomputation.
+/// Seconds of both passes of all layers for one microbatch, on the ranks of one stage, without recomputation, side by
+/// side with those of another if the settings pair them.
 pub fn layers_s(model: &Model, run: &TrainingRun, accelerator: &Accelerator, constants: &Constants) -> f64 {
     let rates = RunRates::new(model, run, accelerator, constants);
     let each = model.kinds.iter().map(|kind| {
         let time = rates.layer(kind, Repeated::Modules(Modules::NONE));
-        time.forward.total() + time.backward.total()
+        time.forward.total() + time.backward.total() - time.saved
     });
     let each: Vec<f64> = each.collect();
     model.layers.iter().map(|&kind| each[usize::from(kind)]).sum()

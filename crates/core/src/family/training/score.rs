@@ -64,8 +64,10 @@ pub(super) fn check(profile: &TrainingProfile, limits: &Limits, plan: &Plan, sco
 fn stage_score(time: &StageTime, waits: f64, sync_s: f64) -> StageScore {
     let sent = |pass: &PassTime| pass.tensor_parallel + pass.context_parallel + pass.expert_parallel;
     let backward_sent = sent(&time.backward) + sent(&time.again);
-    let communication_s = sent(&time.forward) + backward_sent + waits;
-    let compute_s = time.total() - (communication_s - waits);
+    let all_sent = sent(&time.forward) + backward_sent;
+    // Between warm-up and drain, passes side by side hide a part of it.
+    let communication_s = all_sent - time.saved + waits;
+    let compute_s = time.total() - all_sent;
     StageScore {
         compute_s,
         communication_s,

@@ -22,6 +22,11 @@ impl Dispatcher {
     pub const IDS: [(&'static str, Dispatcher); 3] =
         [("alltoall", Dispatcher::AllToAll), ("deepep", Dispatcher::DeepEp), ("hybridep", Dispatcher::HybridEp)];
 
+    /// Name in settings, and in Megatron-Core.
+    pub fn id(self) -> &'static str {
+        Dispatcher::IDS.iter().find(|(_, other)| *other == self).map_or("", |(id, _)| id)
+    }
+
     /// True if a token goes once to each machine.
     pub fn is_hierarchical(self) -> bool {
         self != Dispatcher::AllToAll

@@ -8,7 +8,7 @@ use plantui_core::{
     family::training::{
         AttentionKernel, Fits, Layout, Recompute, TrainingRun,
         check::{self, Refusal},
-        iteration::{self, IterationCosts, StageTime},
+        iteration::{self, IterationCosts},
         links,
         memory::{self, MemoryModel},
         program,
@@ -191,7 +191,8 @@ impl<'a> Bench<'a> {
 /// Stage `i` runs `m` microbatches in sequence, `m (f + b)` in all. It begins when the first microbatch has passed one
 /// virtual stage of every stage before it, `Σ f / v`. When it has ended, the last microbatch's gradients go back
 /// through them, `Σ b / v`, and the first stage reduces its gradients. Alternatively stage `i` reduces its own. The
-/// optimizer step follows either. If gradients of the weights are delayed (`apart`), the last work of a stage may be on
+/// optimizer step follows either. A forward and a backward pass that run side by side save a part of both, at most in
+/// every microbatch. If gradients of the weights are delayed (`apart`), the last work of a stage may be on
 /// them, and no earlier stage waits for it. Then only the stage's own work and reduction count.
 pub(super) fn bound(costs: &IterationCosts, apart: bool) -> f64 {
     let (m, v) = (costs.microbatches as f64, f64::from(costs.virtual_stages));
@@ -200,9 +201,10 @@ pub(super) fn bound(costs: &IterationCosts, apart: bool) -> f64 {
     let first = costs.reductions.first().map_or(0.0, |reduction| reduction.data_parallel);
     for (stage, reduction) in costs.stages.iter().zip(&costs.reductions) {
         let (forward, backward) = (stage.forward_s() + waits, stage.backward_s() + waits);
+        let work = forward + backward - stage.saved;
         let back = if apart { 0.0 } else { behind + first };
         let after = f64::max(back, reduction.data_parallel);
-        longest = longest.max(before + m * (forward + backward) + after);
+        longest = longest.max(before + m * work + after);
         before += forward / v;
         behind += backward / v;
     }
@@ -213,7 +215,7 @@ pub(super) fn bound(costs: &IterationCosts, apart: bool) -> f64 {
 /// The same bound for any split of the layers over as many stages: the slowest stage takes at least the mean.
 pub(super) fn bound_of_any_split(costs: &IterationCosts) -> f64 {
     let waits = costs.transfer * f64::from(costs.virtual_stages);
-    let whole: f64 = costs.stages.iter().map(StageTime::total).sum();
+    let whole: f64 = costs.stages.iter().map(|stage| stage.total() - stage.saved).sum();
     let mean = whole / costs.stages.len() as f64 + waits;
     costs.microbatches as f64 * mean * costs.growth + costs.fixed
 }
