@@ -14,7 +14,7 @@ use crate::workload::training::{
     constants::Constants,
     hardware::Accelerator,
     model::{Model, Projection},
-    run::{LinkShares, Modules, Recompute, TrainingRun},
+    run::{LinkShares, Modules, TrainingRun},
 };
 
 /// Latency of the reduction plus the gather over data-parallel ranks, seconds.
@@ -138,11 +138,14 @@ impl IterationCosts {
     ) -> Self {
         let rates = RunRates::new(model, run, accelerator, constants);
         let layers = LayerTimes::new(&rates, model, run);
+        let counts: Vec<LayerCounts> =
+            (0..split.stages()).map(|stage| split.by_kind(stage, model, run.recompute)).collect();
         let stages: Vec<StageTime> =
-            (0..split.stages()).map(|stage| layers.stage(&rates, model, split, stage)).collect();
+            (0..split.stages()).map(|stage| layers.stage(&rates, model, (split, stage, &counts[stage]))).collect();
         let each = Parameters::by_kind(model, run);
         let adapters = Parameters::adapters_by_kind(model, run).unwrap_or_default();
-        let trained = |stage| Parameters::trained(model, run, split, stage, [&each, &adapters]);
+        let trained =
+            |stage: usize| Parameters::trained(model, run, (split, stage, &counts[stage]), [&each, &adapters]);
         let devices = run.layout.devices() as f64;
         let links = LinkTime::new(rates, run, split.stages());
         let transfer = links.exposed_transfer(&stages);
@@ -157,14 +160,14 @@ impl IterationCosts {
             .iter()
             .enumerate()
             .map(|(index, stage)| {
-                let of = Parameters::on_stage(model, run, split, index, &each);
+                let of = Parameters::on_stage(model, run, (split, index, &counts[index]), &each);
                 let trained = if frozen { trained(index) } else { of };
                 reduction([of, trained], stage)
             })
             .collect();
         let release = run.settings.release.filter(|_| model.has_experts());
         let release = release.map_or(1.0, |release| release.factor(accelerator.generation));
-        let all = Parameters::mean(model, run, split, &each);
+        let all = Parameters::mean(model, run, split, &each, &counts);
         let trained = if frozen { trained(0) } else { all };
         IterationCosts {
             transfer,
@@ -245,7 +248,7 @@ impl<'a> LayerTimes<'a> {
         LayerTimes { run, kinds: model.kinds.iter().map(both).collect() }
     }
 
-    fn stage(&self, rates: &RunRates<'_>, model: &Model, split: &StageSplit, stage: usize) -> StageTime {
+    fn stage(&self, rates: &RunRates<'_>, model: &Model, (split, stage, counts): StageLayers<'_>) -> StageTime {
         let mut time = StageTime::default();
         let mut add = |layer: &LayerTime, count: f64| {
             time.forward.add(&layer.forward, count);
@@ -254,7 +257,7 @@ impl<'a> LayerTimes<'a> {
             time.weights += count * layer.weights;
             time.saved += count * layer.saved;
         };
-        for ([whole, again], counts) in self.kinds.iter().zip(split.by_kind(stage, model, self.run.recompute)) {
+        for ([whole, again], counts) in self.kinds.iter().zip(counts) {
             if counts[0] > 0.0 {
                 add(whole, counts[0]);
             }
@@ -295,6 +298,12 @@ impl<'a> LayerTimes<'a> {
         time
     }
 }
+
+/// Stage of a split with the numbers of its layers by kind.
+pub type StageLayers<'a> = (&'a StageSplit, usize, &'a [[f64; 2]]);
+
+/// By kind: numbers of layers without and with recomputation of the whole layer.
+type LayerCounts = Vec<[f64; 2]>;
 
 /// Parameters on one rank: of matrices shared by all ranks of a data-parallel group, and of experts.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -346,16 +355,15 @@ impl Parameters {
     pub fn trained(
         model: &Model,
         run: &TrainingRun,
-        split: &StageSplit,
-        stage: usize,
+        stage: StageLayers<'_>,
         [each, adapters]: [&[Parameters]; 2],
     ) -> Self {
         if run.settings.adapter.is_none() {
-            return Parameters::on_stage(model, run, split, stage, each);
+            return Parameters::on_stage(model, run, stage, each);
         }
         let mut sum = Parameters::default();
-        for (&layer, [count, _]) in adapters.iter().zip(split.by_kind(stage, model, Recompute::None)) {
-            sum.add(layer, count);
+        for (&layer, [whole, again]) in adapters.iter().zip(stage.2) {
+            sum.add(layer, whole + again);
         }
         sum
     }
@@ -366,10 +374,10 @@ impl Parameters {
     }
 
     /// Parameters of the layers of a stage.
-    fn of_layers(model: &Model, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
+    fn of_layers(model: &Model, (split, stage, counts): StageLayers<'_>, each: &[Parameters]) -> Self {
         let mut sum = Parameters::default();
-        for (&layer, [count, _]) in each.iter().zip(split.by_kind(stage, model, Recompute::None)) {
-            sum.add(layer, count);
+        for (&layer, [whole, again]) in each.iter().zip(counts) {
+            sum.add(layer, whole + again);
         }
         if stage == split.last() && model.prediction_layers > 0 {
             let h = model.hidden as f64;
@@ -383,8 +391,9 @@ impl Parameters {
 
     /// Parameters of a stage, with the embedding on the first and the projection on the last. Tied ones have a copy on
     /// each. `each` has those of every kind of layer.
-    pub fn on_stage(model: &Model, run: &TrainingRun, split: &StageSplit, stage: usize, each: &[Parameters]) -> Self {
-        let mut of = Parameters::of_layers(model, split, stage, each);
+    pub fn on_stage(model: &Model, run: &TrainingRun, layers: StageLayers<'_>, each: &[Parameters]) -> Self {
+        let mut of = Parameters::of_layers(model, layers, each);
+        let (split, stage, _) = layers;
         let ends = &model.ends;
         let table = (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);
         let last = stage == split.last();
@@ -399,14 +408,14 @@ impl Parameters {
     }
 
     /// Parameters of the mean stage, with one vocabulary table, or both if there is one stage.
-    fn mean(model: &Model, run: &TrainingRun, split: &StageSplit, each: &[Parameters]) -> Self {
+    fn mean(model: &Model, run: &TrainingRun, split: &StageSplit, each: &[Parameters], counts: &[LayerCounts]) -> Self {
         if split.stages() == 1 {
-            return Parameters::on_stage(model, run, split, 0, each);
+            return Parameters::on_stage(model, run, (split, 0, &counts[0]), each);
         }
         let p = split.stages() as f64;
         let mut mean = Parameters::default();
         for stage in 0..split.stages() {
-            mean.add(Parameters::of_layers(model, split, stage, each), 1.0 / p);
+            mean.add(Parameters::of_layers(model, (split, stage, &counts[stage]), each), 1.0 / p);
         }
         let ends = &model.ends;
         mean.shared += (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);

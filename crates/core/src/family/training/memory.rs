@@ -5,7 +5,7 @@
 //! `O(layers)` time for a stage.
 
 use super::{
-    iteration::{Parameters, replicas},
+    iteration::{Parameters, StageLayers, replicas},
     split::StageSplit,
 };
 use crate::workload::training::{
@@ -13,7 +13,7 @@ use crate::workload::training::{
     expert_settings::ExpertOverlap,
     hardware::Accelerator,
     model::{FeedForward, LayerKind, Model, Projection},
-    run::{AttentionKernel, Modules, Recompute, Stack, TrainingRun},
+    run::{AttentionKernel, Modules, Stack, TrainingRun},
 };
 
 /// Bytes on a rank of a stage.
@@ -119,7 +119,8 @@ impl<'a> MemoryModel<'a> {
     /// Memory of one stage.
     pub fn of_stage(&self, split: &StageSplit, stage: usize) -> StageMemory {
         let MemoryModel { model, run, .. } = *self;
-        let of = Parameters::trained(model, run, split, stage, [&self.parameters, &self.adapters]);
+        let counts = split.by_kind(stage, model, run.recompute);
+        let of = Parameters::trained(model, run, (split, stage, &counts), [&self.parameters, &self.adapters]);
         let (shared, experts) = replicas(run);
         let settings = &run.settings;
         let over = |of: &Parameters, always: bool| {
@@ -147,7 +148,7 @@ impl<'a> MemoryModel<'a> {
         let state = if wide > 2.0 && settings.fsdp { state + wide } else { state };
         let optimized = divided(settings.fsdp || settings.distributed_optimizer || settings.shard_gradients);
         let base = settings.adapter.map_or(0.0, |adapter| {
-            let frozen = Parameters::on_stage(model, run, split, stage, &self.parameters);
+            let frozen = Parameters::on_stage(model, run, (split, stage, &counts), &self.parameters);
             let bytes = if adapter.quantised { NF4_BYTES } else { wide };
             bytes * over(&frozen, settings.fsdp)
         });
@@ -155,21 +156,22 @@ impl<'a> MemoryModel<'a> {
             weights: weights + base,
             gradients: own + whole,
             optimizer: if settings.optimizer_offload { 0.0 } else { state * optimized },
-            activations: self.activations(split, stage),
-            work: self.work(split, stage),
+            activations: self.activations((split, stage, &counts)),
+            work: self.work((split, stage, &counts)),
         }
     }
 
-    fn activations(&self, split: &StageSplit, stage: usize) -> f64 {
+    fn activations(&self, (split, stage, counts): StageLayers<'_>) -> f64 {
         let MemoryModel { model, run, .. } = *self;
         let flying = in_flight(run, stage);
         let input = layer_input(model, run);
         let offloaded = run.settings.activation_offload;
         let (mut kept, mut largest) = (0.0, 0f64);
-        let counts = split.by_kind(stage, model, run.recompute);
-        let away = split.first_by_kind(stage, model, run.recompute, offloaded as usize);
-        for (layer, ([whole, again], [whole_away, again_away])) in self.layers.iter().zip(counts.into_iter().zip(away))
-        {
+        let away = match offloaded {
+            0 => vec![[0.0; 2]; counts.len()],
+            _ => split.first_by_kind(stage, model, run.recompute, offloaded as usize),
+        };
+        for (layer, (&[whole, again], [whole_away, again_away])) in self.layers.iter().zip(counts.iter().zip(away)) {
             let bytes = layer.kept;
             kept += (whole - whole_away) * bytes + (again - again_away) * input;
             if again > 0.0 {
@@ -194,13 +196,15 @@ impl<'a> MemoryModel<'a> {
     }
 
     /// Larger of a running layer's buffers and the loss's buffers, bytes.
-    fn work(&self, split: &StageSplit, stage: usize) -> f64 {
+    fn work(&self, (split, stage, counts): StageLayers<'_>) -> f64 {
         let MemoryModel { model, run, .. } = *self;
         let (tokens, t, tau, h) =
             (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
-        let on_stage = self.layers.iter().zip(split.by_kind(stage, model, Recompute::None));
-        let largest =
-            on_stage.filter(|(_, counts)| counts[0] > 0.0).map(|(layer, _)| layer.running).fold(0.0, f64::max);
+        let on_stage = self.layers.iter().zip(counts);
+        let largest = on_stage
+            .filter(|(_, counts)| counts[0] + counts[1] > 0.0)
+            .map(|(layer, _)| layer.running)
+            .fold(0.0, f64::max);
         let last = stage == split.last();
         if !last || model.ends.projection == Projection::None {
             return largest;

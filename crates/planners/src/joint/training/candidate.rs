@@ -99,11 +99,16 @@ impl<'a> Bench<'a> {
 
     /// True if a run fits its fullest device, including the error of the memory model if `with_error`.
     pub(super) fn fits(&self, run: &TrainingRun, split: &StageSplit) -> bool {
-        let bytes = self.fullest(run, split);
-        match self.with_error {
-            true => self.fit(run, bytes) == Fits::Yes,
-            false => bytes <= self.memory_bytes,
+        // One stage that is too full is enough, and the ends are the fullest.
+        let (memory, last) = (MemoryModel::new(&self.profile.model, run), split.stages() - 1);
+        let mut most = 0.0f64;
+        for stage in [0, last].into_iter().chain(1..last) {
+            most = most.max(memory.of_stage(split, stage).total() + run.settings.reserve_bytes);
+            if most > self.memory_bytes {
+                return false;
+            }
         }
+        !self.with_error || self.fit(run, most) == Fits::Yes
     }
 
     /// Class of fit for a run with these bytes on its fullest device.
