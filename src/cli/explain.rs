@@ -195,6 +195,12 @@ fn text(planned: &Run, explained: &ExplainReport) -> String {
     if let Some(simulation) = &planned.simulation {
         report::simulation(&mut text, simulation, losses.as_ref(), &base.problem.limits);
     }
+    let experts = family::of(workload).expert_shares(&base.problem.limits, &base.plan);
+    if !experts.is_empty() {
+        let shares: Vec<String> =
+            experts.iter().map(|(name, share)| format!("{name} {}", units::percent(*share))).collect();
+        line(&mut text, format_args!("experts: {} of the predicted time", shares.join(", ")));
+    }
     line(&mut text, format_args!(""));
     what_binds(&mut text, base, explanation);
     let (help, next_best) = (explanation.help(), explanation.next_best());
@@ -340,6 +346,9 @@ struct ExplainDocument<'a> {
     /// Effect of the plan on the links of its topology, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<&'a LinkEffects>,
+    /// Shares of the time that experts add to their products.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    experts: BTreeMap<&'static str, f64>,
     next_best: Vec<RowPart<'a>>,
     published: Vec<PublishedPart>,
     seconds_each: Option<f64>,
@@ -475,6 +484,7 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a ExplainReport>) -> Expla
         does_not_bind: vec![],
         help: vec![],
         links: None,
+        experts: BTreeMap::new(),
         next_best: vec![],
         published: vec![],
         seconds_each: None,
@@ -485,6 +495,8 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a ExplainReport>) -> Expla
     else {
         return document;
     };
+    let shares = family::of(&base.problem.workload).expert_shares(&base.problem.limits, &base.plan);
+    document.experts = shares.into_iter().collect();
     document.links = Some(links).filter(|links| !links.is_empty());
     let score = &base.score;
     document.objective = Some(ObjectivePart {

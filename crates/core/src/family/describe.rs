@@ -243,6 +243,12 @@ pub trait Describe {
         false
     }
 
+    /// Parts of an iteration that mixtures of experts add to their products, as shares of its time: name and share. Empty
+    /// without experts.
+    fn expert_shares(&self, _limits: &Limits, _plan: &Plan) -> Vec<(&'static str, f64)> {
+        vec![]
+    }
+
     /// Single figures for one line, the most important first. Empty if the simulated time suffices.
     fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<FamilyFigure> {
         let _ = (limits, plan);

@@ -184,6 +184,10 @@ impl Describe for TrainingProfile {
         self.layer_of(node).is_some()
     }
 
+    fn expert_shares(&self, limits: &Limits, plan: &Plan) -> Vec<(&'static str, f64)> {
+        facts::expert_shares(self, limits, plan)
+    }
+
     fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<FamilyFigure> {
         facts::figures(self, limits, plan)
     }

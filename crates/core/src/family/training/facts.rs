@@ -3,7 +3,7 @@
 use super::{
     configured,
     estimate::{Estimate, Fits},
-    wiring,
+    truth, wiring,
 };
 use crate::{
     cluster::Limits,
@@ -72,6 +72,15 @@ pub(super) fn figures(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
     ]
 }
 
+/// Shares of the time for dispatch, the busiest rank and launches, if there are experts.
+pub(super) fn expert_shares(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<(&'static str, f64)> {
+    let Some(estimate) = estimate(profile, limits, plan).filter(|_| profile.model.has_experts()) else { return vec![] };
+    let names = [("dispatch", "expert_parallel"), ("imbalance", "expert_imbalance"), ("launches", "launches")];
+    let seconds =
+        |part: &str| estimate.parts.iter().find(|(name, _)| *name == part).map_or(0.0, |(_, seconds)| *seconds);
+    names.map(|(name, part)| (name, seconds(part) / estimate.iteration_s)).to_vec()
+}
+
 /// Lines: the configuration, its performance, the error of such predictions.
 pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Vec<String> {
     let configuration = configured::of_plan(profile, plan);
@@ -89,6 +98,8 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
     ));
     lines.push(estimate.trust.summary());
     lines.extend(estimate.implausible.clone());
+    let (_, run) = wiring::run_of(profile, plan, limits.samples());
+    lines.extend(truth::weaknesses(&profile.model, &run, &profile.accelerator));
     lines
 }
 

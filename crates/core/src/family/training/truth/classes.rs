@@ -350,6 +350,7 @@ pub(super) const BLACKWELL_EXPERTS: RunClass = RunClass {
     domain: Domain {
         experts: true,
         release: Some(false),
+        as_shipped: false,
         bits: &[16, 8],
         parameters: [30e9, 672e9],
         degrees: [4, 16, 1],
