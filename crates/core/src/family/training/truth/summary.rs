@@ -1,6 +1,6 @@
 //! Truth table: predictions with the shipped constants beside published measurements, by source.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use super::{
     CLASSES, RunClass,
@@ -98,7 +98,14 @@ fn rates(rows: &[&PredictedRun<'_>]) -> (Vec<f64>, Vec<f64>) {
 
 /// Tables as Markdown: classes, sources, another predictor's runs, and the rows that could not be expressed.
 pub fn markdown(predicted: &[PredictedRun<'_>], fits: &[RowFit<'_>], left: &[SkippedRows]) -> String {
-    by_class(predicted, fits) + "\n" + &by_source(predicted) + "\n" + &peers(predicted) + &left_rows(left)
+    by_class(predicted, fits)
+        + "\n"
+        + &by_source(predicted)
+        + "\n"
+        + &mixtures(predicted)
+        + "\n"
+        + &peers(predicted)
+        + &left_rows(left)
 }
 
 fn percent(share: f64) -> String {
@@ -162,6 +169,45 @@ fn by_source(predicted: &[PredictedRun<'_>]) -> String {
         let shares = [time.mean, time.bias, time.worst].map(percent).join(" | ");
         let rank = if rows.len() > 2 { format!("{:.2}", rank_correlation(&measured, &ours)) } else { "–".into() };
         _ = writeln!(text, "| {source} | {} | {shares} | {rank} | {memory} |", time.count);
+    }
+    text
+}
+
+/// The last release of every model on every device: a run of a mixture of experts, predicted without its release and with.
+fn mixtures(predicted: &[PredictedRun<'_>]) -> String {
+    let mut last: BTreeMap<(&str, &str), &PredictedRun<'_>> = BTreeMap::new();
+    let release = |row: &PredictedRun<'_>| row.published.run.settings.release;
+    for row in predicted.iter().filter(|row| release(row).is_some()) {
+        let key = (row.published.model.name.as_str(), row.published.accelerator.id);
+        let known = last.entry(key).or_insert(row);
+        if release(row) > release(known) {
+            *known = row;
+        }
+    }
+    let mut text = String::from(
+        "| model | devices | release | layout | measured | predicted | with its release |\n|---|---|---|---|---|---|---|\n",
+    );
+    for ((model, id), row) in last {
+        let published = row.published;
+        let unnamed = predicted.iter().find(|other| {
+            let run = &other.published.run;
+            other.published.name == published.name
+                && run.settings.release.is_none()
+                && other.published.measured_s == published.measured_s
+        });
+        let release = release(row).map_or_else(String::new, |release| release.to_string());
+        let seconds =
+            |row: &PredictedRun<'_>| format!("{:.2} s ({:+.0} %)", row.estimate.iteration_s, 100.0 * row.time_error());
+        _ = writeln!(
+            text,
+            "| {model} | {} {id} | {release} | {}, {} | {:.2} s | {} | {} |",
+            published.run.layout.devices(),
+            published.run.layout,
+            published.run.precision.id(),
+            published.measured_s,
+            unnamed.map_or_else(String::new, seconds),
+            seconds(row)
+        );
     }
     text
 }
