@@ -164,3 +164,32 @@ fn settings_that_megatron_refuses_are_refused() {
         assert!(problem.contains(expected), "{problem}");
     }
 }
+
+#[test]
+fn layers_that_predict_further_tokens_are_placed_before_the_head() {
+    let base = "deepseek-v3 --devices 1024 --global-batch 8192 --sequence-length 4096 --precision fp8 \
+                --recompute selective:mla_up_proj,mlp --parallel tp=2,pp=8,vp=4,ep=64 --layers";
+    let twos = |count: usize| vec!["2"; count].join(",");
+    let beside = estimate(&format!("{base} 1,{},0", twos(30)));
+    let marked = estimate(&format!("{base} 1,{},0m", twos(30)));
+    let apart = estimate(&format!("{base} 3,{},m,0", twos(29)));
+    assert_eq!(marked, beside);
+    // The layer leaves the stage that has the head, which passes it twice.
+    assert!(apart.simulated_s < 0.97 * beside.simulated_s, "{} {}", apart.simulated_s, beside.simulated_s);
+    let [last, before] = [7, 6].map(|stage: usize| &apart.stages[stage]);
+    assert_eq!((last.layers, before.layers), (6, 6));
+    assert!(before.memory.weights > last.memory.weights);
+    let refusal = |layers: &str, model: &str| {
+        let model = published::find(model).unwrap();
+        let mut request = Request::default();
+        for (name, value) in [("devices", "8"), ("parallel", "pp=4,dp=2"), ("global_batch", "16"), ("layers", layers)] {
+            request.set(name, value)?;
+        }
+        let resolved = request.resolve(&model).unwrap();
+        check::check(&model, &resolved.run, &resolved.accelerator, 8).map_err(|refusal| refusal.problem).map(|_| ())
+    };
+    assert_eq!(refusal("20,21,20m,0", "deepseek-v3"), Ok(()));
+    assert!(refusal("20,20,20m,1", "deepseek-v3").unwrap_err().contains("must then have 0 layers"));
+    assert!(refusal("20,20m,21,0", "deepseek-v3").unwrap_err().contains("one m, on the last stage"));
+    assert!(refusal("10,10,12m,0", "llama-3.1-8b").unwrap_err().contains("predicts no further tokens"));
+}

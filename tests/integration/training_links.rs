@@ -86,6 +86,7 @@ fn no_link_is_busier_than_the_iteration() {
             stack,
             settings: stack.settings(),
             layers: vec![],
+            head_alone: false,
             zero_bubble: None,
             links: None,
         };

@@ -32,6 +32,7 @@ fn run(layout: Layout, microbatches: u64) -> TrainingRun {
         stack: Stack::Megatron2025,
         settings: Stack::Megatron2025.settings(),
         layers: vec![],
+        head_alone: false,
         zero_bubble: None,
         links: None,
     }

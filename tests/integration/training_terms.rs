@@ -114,6 +114,7 @@ impl Case<'_> {
             stack: Stack::Plain,
             settings,
             layers: vec![],
+            head_alone: false,
             zero_bubble: None,
             links: None,
         }

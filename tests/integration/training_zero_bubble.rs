@@ -28,6 +28,7 @@ fn run_of(layout: Layout, zero_bubble: Option<ZeroBubble>, microbatches: u64) ->
         stack: Stack::Plain,
         settings: Stack::Plain.settings(),
         layers: vec![],
+        head_alone: false,
         zero_bubble,
         links: None,
     }

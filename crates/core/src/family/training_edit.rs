@@ -167,7 +167,9 @@ impl TrainingEditContext<'_> {
         layers[to] += count;
         let even = StageSplit::even(self.profile.model.layers.len(), &self.now.layout);
         let as_even = even.is_some_and(|even| (0..even.stages()).all(|i| layers[i] as usize == even.layers(i)));
-        let next = Configuration { layers: if as_even { vec![] } else { layers }, ..self.now.clone() };
+        let head_alone = self.now.head_alone && layers.last() == Some(&0);
+        let layers = if as_even && !head_alone { vec![] } else { layers };
+        let next = Configuration { layers, head_alone, ..self.now.clone() };
         let layers = counted(count as usize, "layer");
         self.done(next, format!("{layers} from stage {} to stage {}", from + 1, to + 1))
     }

@@ -19,6 +19,9 @@ pub struct Configuration {
     pub distributed_optimizer: bool,
     /// Layers of each stage, or of each virtual stage in the order of the model. Empty if they are split evenly.
     pub layers: Vec<u32>,
+    /// True if the last virtual stage holds the head alone, and the layers that predict further tokens are on the one
+    /// before.
+    pub head_alone: bool,
     /// Zero-bubble schedule. `None` for 1F1B or, with virtual stages, interleaved 1F1B.
     pub zero_bubble: Option<ZeroBubble>,
 }
@@ -40,11 +43,20 @@ impl fmt::Display for Configuration {
             write!(f, ", {}", schedule.id())?;
         }
         if !self.layers.is_empty() {
-            let counts: Vec<String> = self.layers.iter().map(ToString::to_string).collect();
-            write!(f, ", layers {}", counts.join(","))?;
+            write!(f, ", layers {}", layers_text(&self.layers, self.head_alone))?;
         }
         Ok(())
     }
+}
+
+/// Layers of the stages as `plantui estimate` takes them: `m` stands for the layers that predict further tokens.
+fn layers_text(layers: &[u32], head_alone: bool) -> String {
+    let with = |(index, count): (usize, &u32)| match head_alone && index + 2 == layers.len() {
+        true if *count == 0 => "m".to_string(),
+        true => format!("{count}m"),
+        false => count.to_string(),
+    };
+    layers.iter().enumerate().map(with).collect::<Vec<_>>().join(",")
 }
 
 /// Configuration in the plan JSON, with the names of `plantui estimate`.
@@ -83,6 +95,10 @@ pub struct ConfigurationPart {
     /// Layers of each (virtual) stage, if they are not split evenly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<u32>,
+    /// True if the last virtual stage holds the head alone, and the layers that predict further tokens are on the one
+    /// before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub head_alone: bool,
     /// `zb-h1` or `zb-v`; absent for 1F1B and, with virtual stages, interleaved 1F1B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
@@ -129,6 +145,7 @@ impl From<&Configuration> for ConfigurationPart {
             sequence_parallel: configuration.sequence_parallel,
             distributed_optimizer: configuration.distributed_optimizer,
             layers: configuration.layers.clone(),
+            head_alone: configuration.head_alone,
             schedule: configuration.zero_bubble.map(|schedule| schedule.id().into()),
             iteration_s: None,
             memory_bytes: None,
@@ -183,6 +200,7 @@ impl TryFrom<&ConfigurationPart> for Configuration {
             sequence_parallel: part.sequence_parallel,
             distributed_optimizer: part.distributed_optimizer,
             layers: part.layers.clone(),
+            head_alone: part.head_alone,
             zero_bubble,
         })
     }

@@ -1,7 +1,7 @@
 //! Megatron-LM's flags for a configuration of a training workload: degrees, batch, recomputation, overlaps, sizes.
 //!
 //! Flags follow `megatron/training/arguments.py` of Megatron-LM. If the layers do not divide evenly, the split is
-//! written as a layout (`E` embedding, `t` decoder layer, `L` loss). Facts that the workload lacks (norms, biases,
+//! written as a layout (`E` embedding, `t` decoder layer, `m` layer that predicts further tokens, `L` loss). Facts that the workload lacks (norms, biases,
 //! data) are listed in a comment, to be filled in.
 
 use plantui_core::{
@@ -107,7 +107,9 @@ pub(super) fn layout(profile: &TrainingProfile, run: &TrainingRun, configuration
             1 => "t".into(),
             count => format!("t*{count}"),
         };
-        format!("{}{blocks}{}", if index == 0 { "E" } else { "" }, if index == last { "L" } else { "" })
+        let here = index + usize::from(run.head_alone) == last;
+        let predicts = "m".repeat(if here { profile.model.prediction_layers as usize } else { 0 });
+        format!("{}{blocks}{predicts}{}", if index == 0 { "E" } else { "" }, if index == last { "L" } else { "" })
     };
     let layout: Vec<String> = parts.iter().enumerate().map(letters).collect();
     Some(layout.join("|"))

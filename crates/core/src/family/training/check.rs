@@ -404,6 +404,9 @@ fn stages(model: &Model, run: &TrainingRun) -> Result<StageSplit, Refusal> {
     let (p, v) = (layout.pipeline as usize, layout.virtual_stages as usize);
     let layers = model.layers.len();
     let placed = |split: StageSplit| if run.zero_bubble == Some(ZeroBubble::V) { split.folded() } else { split };
+    if run.head_alone {
+        head_alone(model, run)?;
+    }
     if run.layers.is_empty() {
         let chunks = p * v;
         return StageSplit::even(layers, layout).map(placed).ok_or_else(|| Refusal {
@@ -420,7 +423,9 @@ fn stages(model: &Model, run: &TrainingRun) -> Result<StageSplit, Refusal> {
             "give one number per stage, in the order of the model".into(),
         );
     }
-    if counts.get(1..counts.len() - 1).is_some_and(|inner| inner.contains(&0)) {
+    // The layers that predict further tokens are enough for the stage before the head.
+    let inner = 1..counts.len() - 1 - usize::from(run.head_alone);
+    if counts.get(inner).is_some_and(|inner| inner.contains(&0)) {
         return refuse(
             "--layers leaves a stage without layers".into(),
             "only the first may hold just the embedding, and the last just the head".into(),
@@ -432,7 +437,25 @@ fn stages(model: &Model, run: &TrainingRun) -> Result<StageSplit, Refusal> {
             "the numbers must sum to the layers of the model".into(),
         );
     }
-    Ok(placed(StageSplit::of(&counts, p)))
+    Ok(placed(StageSplit::of(&counts, p).with_head_alone(run.head_alone)))
+}
+
+/// Checks the placement of the layers that predict further tokens before the last stage. Megatron-Core runs all of them on
+/// one virtual stage, after the decoder's last layer.
+fn head_alone(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
+    if model.prediction_layers == 0 {
+        return refuse(format!("--layers has an m, but {} predicts no further tokens", model.name), "leave m out");
+    }
+    if run.layers.len() < 2 || run.layers.last() != Some(&0) {
+        return refuse(
+            "--layers has an m before the last stage, which must then have 0 layers: m comes after the decoder".into(),
+            "end with m,0 or 2m,0",
+        );
+    }
+    if let Some(schedule) = run.zero_bubble {
+        return refuse(format!("--layers has an m, which {} does not place", schedule.id()), "leave m out");
+    }
+    Ok(())
 }
 
 fn recomputation(run: &TrainingRun, split: &StageSplit) -> Result<(), Refusal> {

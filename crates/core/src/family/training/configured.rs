@@ -27,6 +27,7 @@ impl TrainingProfile {
             stack: self.stack,
             settings,
             layers: configuration.layers.clone(),
+            head_alone: configuration.head_alone,
             zero_bubble: configuration.zero_bubble,
             links: None,
         }
@@ -40,6 +41,7 @@ impl TrainingProfile {
             sequence_parallel: self.settings.sequence_parallel,
             distributed_optimizer: self.settings.distributed_optimizer,
             layers: vec![],
+            head_alone: false,
             zero_bubble: None,
         }
     }
@@ -93,7 +95,7 @@ pub fn split(profile: &TrainingProfile, configuration: &Configuration) -> Option
     let layout = &configuration.layout;
     let whole = counts.len() == layout.pipeline as usize * layout.virtual_stages as usize
         && counts.iter().sum::<usize>() == profile.model.layers.len();
-    whole.then(|| placed(StageSplit::of(&counts, layout.pipeline as usize)))
+    whole.then(|| placed(StageSplit::of(&counts, layout.pipeline as usize).with_head_alone(configuration.head_alone)))
 }
 
 /// Configuration of a plan: its own, or the one inferred from handwritten stages.

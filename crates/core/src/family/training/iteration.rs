@@ -266,7 +266,7 @@ impl<'a> LayerTimes<'a> {
             }
         }
         let last = stage == split.last();
-        if last && model.prediction_layers > 0 {
+        if stage == split.predictions() && model.prediction_layers > 0 {
             // Each prediction layer equals the last layer, and passes the head again.
             let kind = usize::from(model.layers[model.layers.len() - 1]);
             add(&self.kinds[kind][0], f64::from(model.prediction_layers));
@@ -379,7 +379,7 @@ impl Parameters {
         for (&layer, [whole, again]) in each.iter().zip(counts) {
             sum.add(layer, whole + again);
         }
-        if stage == split.last() && model.prediction_layers > 0 {
+        if stage == split.predictions() && model.prediction_layers > 0 {
             let h = model.hidden as f64;
             let last = each[usize::from(model.layers[model.layers.len() - 1])];
             let projection = Parameters { shared: 2.0 * h * h, experts: 0.0 };
@@ -402,6 +402,10 @@ impl Parameters {
         }
         let copied = ends.projection == Projection::Own || ends.projection == Projection::Tied && stage != 0;
         if last && copied {
+            of.shared += table;
+        }
+        if stage == split.predictions() && stage != 0 && model.prediction_layers > 0 {
+            // They embed the next tokens.
             of.shared += table;
         }
         of

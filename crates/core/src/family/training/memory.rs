@@ -185,7 +185,7 @@ impl<'a> MemoryModel<'a> {
                 largest = largest.max(layer.restored - bytes);
             }
         }
-        if stage == split.last() && model.prediction_layers > 0 {
+        if stage == split.predictions() && model.prediction_layers > 0 {
             let last = usize::from(model.layers[model.layers.len() - 1]);
             kept += f64::from(model.prediction_layers) * self.layers[last].kept;
         }

@@ -29,6 +29,7 @@ pub struct Request {
     recompute: Option<Recompute>,
     stack: Option<Stack>,
     layers: Vec<u32>,
+    head_alone: bool,
     schedule: Option<Schedule>,
     settings: Vec<(String, String)>,
 }
@@ -80,12 +81,7 @@ impl Request {
             "recompute" => self.recompute = Some(Recompute::parse(value)?),
             "stack" => self.stack = Some(stack(value)?),
             "layers" => {
-                let one = |word: &str| match word.trim() {
-                    "0" => Ok(0),
-                    word => count("layers", word, MOST).map(|layers| layers as u32),
-                };
-                let list: Result<Vec<u32>, String> = value.split(',').map(one).collect();
-                self.layers = list?;
+                (self.layers, self.head_alone) = layers(value)?;
             }
             "schedule" => self.schedule = Some(schedule(value)?),
             "parallel" => return self.parallel(value),
@@ -160,6 +156,7 @@ impl Request {
         both.schedule = both.schedule.or(other.schedule);
         if both.layers.is_empty() {
             both.layers.clone_from(&other.layers);
+            both.head_alone = other.head_alone;
         }
         let unset = |(name, _): &&(String, String)| !self.settings.iter().any(|(known, _)| known == name);
         both.settings.extend(other.settings.iter().filter(unset).cloned());
@@ -225,6 +222,7 @@ impl Request {
             stack,
             settings: self.settings(stack),
             layers: self.layers.clone(),
+            head_alone: self.head_alone,
             zero_bubble,
             links: None,
         };
@@ -249,6 +247,24 @@ impl Request {
         }
         settings
     }
+}
+
+/// Layers of the stages, and true if the layers that predict further tokens (`m`) are before the last stage. On the last
+/// one `m` is usual, so that it may be written or not.
+fn layers(value: &str) -> Result<(Vec<u32>, bool), String> {
+    let words: Vec<&str> = value.split(',').map(str::trim).collect();
+    let marked: Vec<usize> = (0..words.len()).filter(|&index| words[index].ends_with('m')).collect();
+    let place = match marked[..] {
+        [] => words.len() - 1,
+        [place] if place + 2 >= words.len() => place,
+        _ => return Err("layers may have one m, on the last stage or on the one before".into()),
+    };
+    let one = |word: &&str| match word.strip_suffix('m').unwrap_or(word) {
+        "0" => Ok(0),
+        "" if word.ends_with('m') => Ok(0),
+        word => count("layers", word, MOST).map(|layers| layers as u32),
+    };
+    Ok((words.iter().map(one).collect::<Result<_, _>>()?, place + 1 < words.len()))
 }
 
 /// Accelerator with this name.

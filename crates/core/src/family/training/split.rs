@@ -20,6 +20,8 @@ pub struct StageSplit {
     chunks: Vec<Range<usize>>,
     /// True if the second of two chunks of each stage is placed back from the last stage to the first.
     folded: bool,
+    /// True if the layers that predict further tokens are on the chunk before the last.
+    head_alone: bool,
 }
 
 impl StageSplit {
@@ -60,7 +62,7 @@ impl StageSplit {
                 first - count..first
             })
             .collect();
-        StageSplit { stages, chunks, folded: false }
+        StageSplit { stages, chunks, folded: false, head_alone: false }
     }
 
     /// Number of stages.
@@ -78,6 +80,17 @@ impl StageSplit {
     /// Stage with the model's last layers.
     pub fn last(&self) -> usize {
         if self.folded { 0 } else { self.stages - 1 }
+    }
+
+    /// The same split with the layers that predict further tokens before the last chunk, if `alone`.
+    #[must_use]
+    pub fn with_head_alone(self, alone: bool) -> Self {
+        StageSplit { head_alone: alone, ..self }
+    }
+
+    /// Stage with the layers that predict further tokens.
+    pub fn predictions(&self) -> usize {
+        if self.head_alone { self.chunks.len().saturating_sub(2) % self.stages } else { self.last() }
     }
 
     /// Chunks of a stage, earlier layers first.

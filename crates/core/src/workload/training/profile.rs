@@ -94,6 +94,7 @@ impl TrainingProfile {
             stack: self.stack,
             settings: self.settings.clone(),
             layers: vec![],
+            head_alone: false,
             zero_bubble: None,
             links: None,
         }

@@ -210,6 +210,9 @@ pub struct TrainingRun {
     pub settings: TrainingSettings,
     /// Layers per stage, or per virtual stage in the order of the model. If empty, layers are divided evenly.
     pub layers: Vec<u32>,
+    /// True if the last virtual stage holds the head alone, and the layers that predict further tokens are on the one
+    /// before; else they are on the last.
+    pub head_alone: bool,
     /// Zero-bubble schedule; else the schedule is 1F1B, or interleaved 1F1B with virtual stages.
     pub zero_bubble: Option<ZeroBubble>,
     /// Rates of the groups if they are mapped to a topology; else the accelerator's links apply.

@@ -166,6 +166,7 @@ impl<'a> Bench<'a> {
                 sequence_parallel: run.settings.sequence_parallel,
                 distributed_optimizer: run.settings.distributed_optimizer,
                 layers: run.layers.clone(),
+                head_alone: run.head_alone,
                 zero_bubble: run.zero_bubble,
             },
             split: split.clone(),

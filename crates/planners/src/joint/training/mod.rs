@@ -230,8 +230,12 @@ impl LayoutSearch<'_> {
         if !promising {
             return;
         }
-        for layers in space::uneven(self.bench.profile.model.layers.len(), &layout) {
+        let model = &self.bench.profile.model;
+        let uneven = space::uneven(model.layers.len(), &layout).into_iter().map(|layers| (layers, false));
+        let alone = schedule.is_none().then(|| space::head_alone(model, &layout)).flatten();
+        for (layers, head_alone) in uneven.chain(alone.map(|layers| (layers, true))) {
             configuration.layers = layers;
+            configuration.head_alone = head_alone;
             if let Ok((run, split)) = self.bench.taken(&configuration) {
                 self.recomputations(&run, &split, found);
             }

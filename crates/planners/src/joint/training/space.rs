@@ -3,7 +3,7 @@
 
 use crate::joint::settings::JointSettings;
 use plantui_core::{
-    family::training::{Layout, Stack, check, split::StageSplit},
+    family::training::{Layout, Model, Stack, check, split::StageSplit},
     workload::TrainingProfile,
 };
 
@@ -123,4 +123,23 @@ pub(super) fn uneven(layers: usize, layout: &Layout) -> Vec<Vec<u32>> {
         }
     }
     all
+}
+
+/// Nearly even split in which the last virtual stage holds the head alone, and the one before also the layers that predict
+/// further tokens; `None` without such layers, or if a stage would be empty.
+pub(super) fn head_alone(model: &Model, layout: &Layout) -> Option<Vec<u32>> {
+    let stages = layout.pipeline as usize * layout.virtual_stages as usize;
+    let (predicts, layers) = (model.prediction_layers as usize, model.layers.len());
+    if predicts == 0 || layout.pipeline < 2 {
+        return None;
+    }
+    let filled = stages - 1;
+    let (each, more) = ((layers + predicts) / filled, (layers + predicts) % filled);
+    // The first stages, which also hold the most activations, have one layer fewer.
+    let mut counts: Vec<usize> = (0..filled).map(|stage| each + usize::from(stage >= filled - more)).collect();
+    counts[filled - 1] = counts[filled - 1].checked_sub(predicts)?;
+    if counts[..filled - 1].contains(&0) {
+        return None;
+    }
+    Some(counts.into_iter().chain([0]).map(|count| count as u32).collect())
 }

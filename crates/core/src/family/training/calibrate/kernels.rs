@@ -353,6 +353,7 @@ impl IterationRow {
             stack,
             settings,
             layers: vec![],
+            head_alone: false,
             zero_bubble: None,
             links: None,
         })

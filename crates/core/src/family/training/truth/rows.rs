@@ -243,6 +243,7 @@ fn run(
         stack,
         settings,
         layers: vec![],
+        head_alone: false,
         zero_bubble: None,
         links: None,
     }
