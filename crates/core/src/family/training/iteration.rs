@@ -418,8 +418,8 @@ impl Parameters {
         }
         let p = split.stages() as f64;
         let mut mean = Parameters::default();
-        for stage in 0..split.stages() {
-            mean.add(Parameters::of_layers(model, (split, stage, &counts[stage]), each), 1.0 / p);
+        for (stage, counts) in counts.iter().enumerate() {
+            mean.add(Parameters::of_layers(model, (split, stage, counts), each), 1.0 / p);
         }
         let ends = &model.ends;
         mean.shared += (ends.vocabulary * ends.token_width) as f64 / f64::from(run.layout.tensor);

@@ -304,7 +304,7 @@ impl<'a> RunRates<'a> {
         self.tensor_parallel(&mut time, kind);
         self.context_parallel(&mut time, kind);
         if let Some(experts) = kind.experts() {
-            self.expert_parallel(&mut time, &experts);
+            self.expert_parallel(&mut time, experts);
         }
         self.launches(&mut time, kind);
         time.again = match repeated {
