@@ -115,6 +115,7 @@ fn an_imbalance_slows_the_busiest_rank() {
     let seconds = |load: &str| of(load).iteration_s;
     assert!(seconds("balanced") < seconds("random") && seconds("random") < seconds("1.5"));
     assert!(seconds("1.5") < seconds("2"));
+    assert!(of("2").memory_bytes > 1.1 * of("balanced").memory_bytes, "the busiest rank keeps more tokens");
     let part =
         |estimate: &Estimate, name: &str| estimate.parts.iter().find(|part| part.0 == name).map_or(0.0, |part| part.1);
     assert_eq!(part(&of("balanced"), "expert_imbalance"), 0.0);

@@ -91,7 +91,7 @@ pub(super) fn predictions(config: &HuggingFaceConfig<'_>, model: &mut Model) -> 
         model.prediction_layers = config.size("num_nextn_predict_layers")?.unwrap_or(0).min(64) as u32;
     }
     if model.prediction_layers > 0 {
-        let remark = "layers that predict further tokens are trained on the last stage, beside the parameters counted";
+        let remark = "layers that predict further tokens are trained too, beside the parameters counted";
         model.remarks.push(remark.into());
     }
     Ok(())
