@@ -84,7 +84,8 @@ pub(crate) struct EstimateArgs {
     /// Profile of the training software; it sets the defaults of --set [default: megatron-2025]
     #[arg(long, value_name = "ID")]
     stack: Option<String>,
-    /// Layers of each stage (each virtual stage, in the model's order) in place of an even split
+    /// Layers of each stage (each virtual stage, in the model's order) in place of an even split; m,0 at the end puts the
+    /// layers that predict further tokens before the head
     #[arg(long, value_name = "N,..", allow_hyphen_values = true)]
     layers: Option<String>,
     /// Sets a setting of the software; may be repeated
