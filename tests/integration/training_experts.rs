@@ -1,7 +1,8 @@
 //! Mixtures of experts: passes side by side, the load of ranks, and whether published layouts fit.
 
 use plantui::family::training::{
-    Estimate, ExpertOverlap, Fits, Imbalance, Layout, Stack, TrainingRun, check, hardware, published, request::Request,
+    Estimate, ExpertOverlap, Fits, Imbalance, Layout, Recompute, Stack, TrainingRun, check, hardware, published,
+    request::Request,
 };
 
 /// Run of these arguments of `plantui estimate`, with its estimate.
@@ -123,7 +124,10 @@ fn an_imbalance_slows_the_busiest_rank() {
     // Equal counts are no imbalance, and padding to the mean neither.
     let counts = vec!["3"; 128].join("+");
     assert_eq!(seconds(&format!("counts:{counts}")), seconds("balanced"));
-    assert_eq!(seconds("capacity:1"), seconds("balanced"));
+    let flat = "--set dispatcher=alltoall";
+    assert_eq!(seconds(&format!("capacity:1 {flat}")), seconds(&format!("balanced {flat}")));
+    // All tokens on one of 16 ranks are the worst.
+    assert_eq!(seconds("100"), seconds("16"));
     assert!(Imbalance::parse("0.9").is_none());
 }
 
@@ -160,6 +164,7 @@ fn settings_that_megatron_refuses_are_refused() {
         (refusal(piped, &shared), "needs dispatcher=alltoall"),
         (refusal(piped, &[("ep_overlap", "none"), ("delay_weight_gradients", "true")]), "needs ep_overlap=batch"),
         (refusal(piped, &[("ep_overlap", "none"), ("imbalance", "counts:1+2")]), "counts tokens of 2 experts"),
+        (refusal(piped, &[("ep_overlap", "none"), ("imbalance", "capacity:1.2")]), "dispatcher=deepep does not"),
     ];
     for (problem, expected) in cases {
         assert!(problem.contains(expected), "{problem}");
@@ -193,4 +198,34 @@ fn layers_that_predict_further_tokens_are_placed_before_the_head() {
     assert!(refusal("20,20,20m,1", "deepseek-v3").unwrap_err().contains("must then have 0 layers"));
     assert!(refusal("20,20m,21,0", "deepseek-v3").unwrap_err().contains("one m, on the last stage"));
     assert!(refusal("10,10,12m,0", "llama-3.1-8b").unwrap_err().contains("predicts no further tokens"));
+}
+
+#[test]
+fn recomputation_that_an_overlap_or_graphs_do_not_run_with_is_refused() {
+    let model = published::find("deepseek-v3").unwrap();
+    let accelerator = hardware::find("h100").unwrap();
+    let layout = Layout { pipeline: 4, virtual_stages: 4, data: 16, expert: 16, ..Layout::ONE };
+    let refusal = |recompute: &str, change: (&str, &str)| {
+        let mut run = deepseek(layout, 16, ExpertOverlap::None);
+        run.settings.set(change.0, change.1).unwrap();
+        run.recompute = Recompute::parse(recompute).unwrap();
+        check::check(&model, &run, &accelerator, layout.devices()).err().map(|refusal| refusal.problem)
+    };
+    for change in [("ep_overlap", "batch"), ("cuda_graph", "true")] {
+        for recompute in ["full", "full:1", "selective:moe"] {
+            assert!(refusal(recompute, change).is_some_and(|problem| problem.contains(change.0)), "{recompute}");
+        }
+        assert_eq!(refusal("selective:moe_act,layernorm", change), None);
+    }
+}
+
+#[test]
+fn the_alias_for_the_overlap_of_the_shared_expert_contradicts_the_others() {
+    let mut request = Request::default();
+    request.set("ep_overlap", "batch").unwrap();
+    assert!(request.set("shared_expert_overlap", "true").unwrap_err().contains("ep_overlap is set twice"));
+    request.set("shared_expert_overlap", "false").unwrap();
+    let mut settings = Stack::Megatron2025.settings();
+    settings.set("ep_overlap", "batch").unwrap();
+    assert!(settings.set("shared_expert_overlap", "true").unwrap_err().contains("contradicts ep_overlap=batch"));
 }

@@ -217,11 +217,11 @@ fn even(pipeline: &Pipeline) -> Option<Pipeline> {
 /// Compute of one replica of the slowest stage per iteration, seconds.
 fn slowest_s(pipeline: &Pipeline, schedule: Schedule) -> f64 {
     let backward = f64::from(u8::from(schedule.has_backward()));
-    let each = pipeline.stages.iter().map(|stage| {
+    let each = pipeline.stages.iter().enumerate().map(|(index, stage)| {
         let one = stage.forward_s.max(0.0) + backward * stage.backward_s.max(0.0);
-        one / f64::from(stage.replicas.max(1))
+        f64::from(pipeline.microbatches) * one / f64::from(stage.replicas.max(1)) - pipeline.saved_s(schedule, index)
     });
-    each.fold(0.0, f64::max) * f64::from(pipeline.microbatches)
+    each.fold(0.0, f64::max)
 }
 
 /// Measures batches of a pipeline in runs that are short enough.

@@ -197,6 +197,7 @@ fn summarise(
             one += sound(stage.backward_s);
             step = if microbatches > 0.0 { sound(pipeline.settings.optimizer_step_s) } else { 0.0 };
         }
+        let step = step - pipeline.saved_s(schedule, index);
         timeline.busy_s.push(own * one + step);
         let width = f64::from(stage.devices.max(1));
         busy += width * (microbatches * one + f64::from(group.replicas) * step);

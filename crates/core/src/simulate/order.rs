@@ -89,6 +89,13 @@ impl ComputationOrder {
         self.repeat(operations, 0, 1);
     }
 
+    /// Number of forward passes that run beside a backward pass.
+    pub(super) fn paired(&self) -> u64 {
+        let forward = |operation: &&Computation| operation.paired && operation.work == PassKind::Forward;
+        let of = |segment: &Segment| segment.operations.iter().filter(forward).count() as u64 * segment.repeats;
+        self.segments.iter().map(of).sum()
+    }
+
     fn segment(&self, index: u64) -> &Segment {
         let next = self.segments.iter().position(|segment| index < segment.start + segment.len());
         &self.segments[next.expect("an index within the order")]

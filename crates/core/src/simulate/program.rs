@@ -264,6 +264,16 @@ impl Pipeline {
 }
 
 impl Pipeline {
+    /// Seconds that a replica of a stage saves in an iteration because forward and backward passes run side by side.
+    pub fn saved_s(&self, schedule: Schedule, stage: usize) -> f64 {
+        let saving = self.stages[stage].paired_saving_s;
+        if saving <= 0.0 {
+            return 0.0;
+        }
+        let own = self.microbatches.div_ceil(self.stages[stage].replicas.max(1));
+        saving * order_of(self, schedule, stage, own).paired() as f64 / f64::from(self.virtual_stages(schedule))
+    }
+
     /// True if forward and backward passes of different microbatches run side by side.
     fn pairs(&self) -> bool {
         self.stages.iter().any(|stage| stage.paired_saving_s > 0.0)

@@ -9,7 +9,7 @@ use super::{
 };
 use plantui_core::{
     family::training::{
-        AttentionKernel, ContextStyle, ExpertOverlap, Imbalance, Recompute, TrainingPrecision, TrainingRun,
+        AttentionKernel, ContextStyle, ExpertOverlap, Imbalance, Recompute, TrainingPrecision, TrainingRun, check,
         hardware::Generation,
     },
     plan::Configuration,
@@ -120,7 +120,7 @@ fn of_experts(run: &TrainingRun, generation: Generation) -> Vec<String> {
     }
     let shared = python::truth(settings.ep_overlap == ExpertOverlap::Shared);
     sets.push(format!("model.moe_shared_expert_overlap = {shared}"));
-    if settings.launches_from_graphs(generation) {
+    if settings.launches_from_graphs(generation) && check::repeated_in_graphs(run).is_none() {
         sets.push("model.cuda_graph_impl = \"transformer_engine\"".into());
         sets.push("model.cuda_graph_scope = [\"attn\", \"moe_router\", \"moe_preprocess\"]".into());
         sets.push("model.use_te_rng_tracker = True".into());

@@ -5,7 +5,7 @@
 //! data) are listed in a comment, to be filled in.
 
 use plantui_core::{
-    family::training::configured,
+    family::training::{check, configured},
     plan::{Configuration, Plan},
     workload::{
         TrainingProfile,
@@ -190,7 +190,7 @@ fn of_experts(run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     flags.extend(flag(settings.ep_overlap == ExpertOverlap::Shared, "--moe-shared-expert-overlap"));
     flags.extend(flag(settings.ep_overlap == ExpertOverlap::Batch, "--overlap-moe-expert-parallel-comm"));
     flags.extend(flag(settings.delay_weight_gradients, "--delay-wgrad-compute"));
-    let graphs = settings.launches_from_graphs(accelerator.generation);
+    let graphs = settings.launches_from_graphs(accelerator.generation) && check::repeated_in_graphs(run).is_none();
     flags
         .extend(flag(graphs, "--cuda-graph-impl transformer_engine --cuda-graph-scope attn moe_router moe_preprocess"));
     flags.extend(flag(graphs, "--te-rng-tracker"));

@@ -13,8 +13,8 @@ use plantui_core::{
     family::{
         check,
         training::{
-            AttentionKernel, ContextStyle, Modules, Recompute, TrainingRun, TrainingSettings, ZeroBubble, configured,
-            program,
+            AttentionKernel, ContextStyle, ExpertOverlap, Imbalance, Modules, Recompute, TrainingRun, TrainingSettings,
+            ZeroBubble, configured, program,
         },
     },
     plan::{Configuration, Plan},
@@ -152,6 +152,15 @@ fn unlike(run: &TrainingRun) -> Vec<String> {
             notes.push(note.to_string());
         }
     };
+    add(settings.ep_overlap != ExpertOverlap::None, "it does not overlap the dispatch of tokens, as the figures do");
+    add(
+        settings.cuda_graph,
+        "it compiles the model and launches kernels without CUDA graphs; the figures assume graphs",
+    );
+    add(
+        matches!(settings.imbalance, Imbalance::Capacity(_)),
+        "it neither pads experts nor drops tokens; the figures are for a fixed capacity",
+    );
     let (d, t, c) = (run.layout.data, run.layout.tensor, run.layout.context);
     add(
         !settings.fsdp && settings.distributed_optimizer && d > 1,

@@ -9,7 +9,10 @@ use crate::workload::training::{
     expert_settings::{Dispatcher, ExpertOverlap, Imbalance},
     hardware::{Accelerator, Generation},
     model::{FeedForward, LayerKind, Model},
-    run::{AttentionKernel, ContextStyle, Layout, Recompute, Stack, TrainingPrecision, TrainingRun, ZeroBubble},
+    run::{
+        AttentionKernel, ContextStyle, Modules, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
+        ZeroBubble,
+    },
 };
 
 /// Reason why a run cannot be launched. Displays as one sentence.
@@ -37,7 +40,9 @@ pub fn check(model: &Model, run: &TrainingRun, accelerator: &Accelerator, device
     tensor(model, run)?;
     context(model, run, accelerator)?;
     experts(model, run)?;
-    expert_settings(model, run)?;
+    settings(model, run.stack, &run.settings)?;
+    overlap(run)?;
+    graphs(run)?;
     precision(run, accelerator)?;
     sequence(model, run)?;
     let split = stages(model, run)?;
@@ -287,12 +292,14 @@ fn experts(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Checks the settings of mixtures of experts: the rules are Megatron-Core's.
-fn expert_settings(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
-    let (settings, layout) = (&run.settings, &run.layout);
-    if settings.release.is_some() && run.stack != Stack::Megatron2025 {
+/// Checks the settings of mixtures of experts that hold for every layout: the rules are Megatron-Core's.
+///
+/// # Errors
+/// [`Refusal`] with the first broken rule.
+pub fn settings(model: &Model, stack: Stack, settings: &TrainingSettings) -> Result<(), Refusal> {
+    if settings.release.is_some() && stack != Stack::Megatron2025 {
         return refuse(
-            format!("release is one of Megatron-Bridge, but the stack is {}", run.stack.id()),
+            format!("release is one of Megatron-Bridge, but the stack is {}", stack.id()),
             "leave release out, or take --stack megatron-2025",
         );
     }
@@ -312,8 +319,18 @@ fn expert_settings(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
             );
         }
     }
+    if matches!(settings.imbalance, Imbalance::Capacity(_)) && settings.dispatcher != Dispatcher::AllToAll {
+        return refuse(
+            format!("imbalance=capacity pads experts, which dispatcher={} does not", settings.dispatcher.id()),
+            "set dispatcher=alltoall, or give the load as a factor",
+        );
+    }
+    if stack == Stack::Torchtitan && settings.ep_overlap != ExpertOverlap::None {
+        let overlap = settings.text("ep_overlap");
+        return refuse(format!("ep_overlap={overlap} is Megatron-Core's, not torchtitan's"), "set ep_overlap=none");
+    }
     match settings.ep_overlap {
-        ExpertOverlap::None => Ok(()),
+        ExpertOverlap::None | ExpertOverlap::Batch => Ok(()),
         ExpertOverlap::Shared => {
             if !model.kinds.iter().filter_map(|kind| kind.experts()).any(|experts| experts.shared_width > 0) {
                 return refuse(
@@ -327,16 +344,22 @@ fn expert_settings(model: &Model, run: &TrainingRun) -> Result<(), Refusal> {
                     "--moe-shared-expert-overlap is built on it: set dispatcher=alltoall, or ep_overlap=none",
                 );
             }
-            if run.stack == Stack::Torchtitan {
-                return refuse("ep_overlap=shared is Megatron-Core's, not torchtitan's".into(), "set ep_overlap=none");
-            }
             Ok(())
         }
-        ExpertOverlap::Batch => batch_overlap(run, layout),
     }
 }
 
-fn batch_overlap(run: &TrainingRun, layout: &Layout) -> Result<(), Refusal> {
+/// True if a recomputation repeats whole layers.
+pub fn repeats_layers(recompute: Recompute) -> bool {
+    matches!(recompute, Recompute::Full | Recompute::Layers(_) | Recompute::Every(_))
+}
+
+/// Checks the overlap of microbatches in a layout.
+fn overlap(run: &TrainingRun) -> Result<(), Refusal> {
+    if run.settings.ep_overlap != ExpertOverlap::Batch {
+        return Ok(());
+    }
+    let layout = &run.layout;
     let refused = |problem: &str, repair: &str| refuse(format!("ep_overlap=batch {problem}"), repair);
     if layout.expert < 2 {
         return refused("needs expert parallelism, but ep=1", "give an ep, or set ep_overlap=none");
@@ -351,16 +374,38 @@ fn batch_overlap(run: &TrainingRun, layout: &Layout) -> Result<(), Refusal> {
         let problem = format!("is a schedule of its own, which {} is not part of", schedule.id());
         return refused(&problem, "leave the schedule out, or set ep_overlap=none");
     }
-    if matches!(run.recompute, Recompute::Full | Recompute::Layers(_) | Recompute::Every(_)) {
+    if repeats_layers(run.recompute) {
         return refused(
             "does not run with recomputation of whole layers",
             "recompute modules (--recompute selective:moe_act), or set ep_overlap=none",
         );
     }
-    if run.stack == Stack::Torchtitan {
-        return refused("is Megatron-Core's, not torchtitan's", "set ep_overlap=none");
+    if run.modules().has(Modules::MOE) {
+        return refused(
+            "does not run with recomputation of the module moe",
+            "recompute moe_act, or set ep_overlap=none",
+        );
     }
     Ok(())
+}
+
+/// What a run recomputes inside CUDA graphs, where nothing can run again.
+pub fn repeated_in_graphs(run: &TrainingRun) -> Option<&'static str> {
+    match () {
+        () if repeats_layers(run.recompute) => Some("whole layers"),
+        () if run.modules().has(Modules::MOE) => Some("the module moe"),
+        () => None,
+    }
+}
+
+/// Checks that nothing inside a CUDA graph runs again.
+fn graphs(run: &TrainingRun) -> Result<(), Refusal> {
+    let graphs = run.settings.cuda_graph && run.stack != Stack::Torchtitan;
+    let Some(what) = repeated_in_graphs(run).filter(|_| graphs) else { return Ok(()) };
+    refuse(
+        format!("cuda_graph does not run with recomputation of {what}"),
+        "recompute other modules (--recompute selective:moe_act), or set cuda_graph=false",
+    )
 }
 
 fn precision(run: &TrainingRun, accelerator: &Accelerator) -> Result<(), Refusal> {

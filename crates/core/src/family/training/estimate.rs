@@ -376,9 +376,16 @@ fn of_experts(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> Ve
     sentences.push(match &settings.imbalance {
         Imbalance::Balanced => "every rank of experts has the same load, as in benchmarks (--imbalance)".into(),
         Imbalance::Random => "every token chooses its experts at random (--imbalance)".into(),
-        Imbalance::Factor(factor) => format!("the busiest rank of experts has {factor} times the mean load"),
-        Imbalance::Capacity(factor) => format!("every expert is padded to {factor} times its mean load"),
-        Imbalance::Counts(_) => "the load of the ranks of experts is that of the counts (--imbalance)".into(),
+        Imbalance::Factor(factor) => {
+            format!("the busiest rank of experts has {factor} times the mean load, or as much as all ranks together")
+        }
+        Imbalance::Capacity(factor) => format!(
+            "every expert is padded to {factor} times its mean load; tokens beyond that are dropped, but count as work"
+        ),
+        Imbalance::Counts(lists) => format!(
+            "the load of the ranks of experts is that of {}, the mean over all (--imbalance)",
+            crate::units::counted(lists.len(), "list of counts")
+        ),
     });
     if settings.launches_from_graphs(accelerator.generation) {
         sentences.push("CUDA graphs launch the kernels: the host never makes them wait".into());

@@ -6,6 +6,7 @@
 use super::{Calibration, Estimate, Fits};
 use crate::workload::training::{
     Accelerator,
+    expert_settings::ExpertOverlap,
     model::{Attention, Model},
     run::{AttentionKernel, Layout, Modules, Recompute, Stack, TrainingRun},
 };
@@ -151,7 +152,8 @@ pub fn module_sets(model: &Model, run: &TrainingRun) -> Vec<Recompute> {
         (true, Modules::NORM),
         (latent, Modules::LATENT_PROJECTION),
         (dense, Modules::MLP),
-        (experts, Modules::MOE),
+        // Neither CUDA graphs nor the overlap of microbatches run with it.
+        (experts && !run.settings.cuda_graph && run.settings.ep_overlap != ExpertOverlap::Batch, Modules::MOE),
     ] {
         if useful {
             all = all.and(module);

@@ -132,6 +132,18 @@ impl Request {
 
     fn setting(&mut self, name: &str, value: &str) -> Result<(), String> {
         Stack::Plain.settings().set(name, value)?;
+        let (name, value) = match (name, value) {
+            ("shared_expert_overlap", "true") => ("ep_overlap", "shared"),
+            // The usual value; nothing is to be set, unless it contradicts.
+            ("shared_expert_overlap", _) => {
+                let shared = |(name, value): &(String, String)| name == "ep_overlap" && value == "shared";
+                if self.settings.iter().any(shared) {
+                    return Err("shared_expert_overlap=false contradicts ep_overlap=shared".into());
+                }
+                return Ok(());
+            }
+            other => other,
+        };
         if let Some((_, before)) = self.settings.iter().find(|(known, before)| known == name && before != value) {
             return Err(format!("{name} is set twice, to {} and {}", printable(before), printable(value)));
         }

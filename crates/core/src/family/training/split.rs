@@ -29,6 +29,10 @@ impl StageSplit {
     /// would have no layer.
     pub fn even(layers: usize, layout: &Layout) -> Option<Self> {
         let chunks = layout.pipeline as usize * layout.virtual_stages as usize;
+        if chunks == 0 {
+            // A plan without stages.
+            return None;
+        }
         let (each, fewer) = match equal_share(layers, chunks) {
             Some(share) => share,
             None => ((layers + 2) / chunks, 2),
@@ -124,7 +128,7 @@ impl StageSplit {
 
 /// Layers of each chunk, and the number of ends with one layer fewer; `None` if no such split is equal.
 fn equal_share(layers: usize, chunks: usize) -> Option<(usize, usize)> {
-    let fewer = [0, 2, 1].into_iter().find(|fewer| (layers + fewer).is_multiple_of(chunks))?;
+    let fewer = [0, 2, 1].into_iter().find(|fewer| chunks > 0 && (layers + fewer).is_multiple_of(chunks))?;
     Some(((layers + fewer) / chunks, fewer))
 }
 

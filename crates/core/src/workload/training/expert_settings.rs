@@ -110,8 +110,8 @@ impl Imbalance {
     pub fn factor(&self, ranks: f64, experts: f64, tokens: f64, chosen: f64) -> f64 {
         match self {
             Imbalance::Balanced => 1.0,
-            Imbalance::Factor(factor) if ranks > 1.0 => *factor,
-            Imbalance::Factor(_) => 1.0,
+            // All tokens on one rank are the worst.
+            Imbalance::Factor(factor) => factor.min(ranks.max(1.0)),
             Imbalance::Capacity(factor) => *factor,
             Imbalance::Random => random_maximum(ranks, experts, tokens, chosen),
             Imbalance::Counts(layers) => {
@@ -227,6 +227,9 @@ pub fn read_counts(text: &str, source: &str) -> Result<Imbalance, String> {
             printable(source)
         )
     };
+    if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
+        return Err(format!("{} is no JSON: {error}", printable(source)));
+    }
     let layers = serde_json::from_str::<Vec<Vec<f64>>>(text)
         .or_else(|_| serde_json::from_str::<Vec<f64>>(text).map(|list| vec![list]))
         .map_err(|_| wrong())?;

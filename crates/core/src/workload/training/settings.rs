@@ -331,6 +331,9 @@ impl TrainingSettings {
         if name == "shared_expert_overlap" {
             let wanted: bool = value.parse().map_err(|_| format!("{name} is `{shown}`, must be true or false"))?;
             match wanted {
+                true if self.ep_overlap == ExpertOverlap::Batch => {
+                    return Err("shared_expert_overlap=true contradicts ep_overlap=batch".into());
+                }
                 true => self.ep_overlap = ExpertOverlap::Shared,
                 false if self.ep_overlap == ExpertOverlap::Shared => self.ep_overlap = ExpertOverlap::None,
                 false => {}

@@ -22,8 +22,12 @@ use crate::{Alternative, Infeasible, Outcome, Status, outcome::feasible, pipelin
 use plantui_core::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
     family::training::{
-        Layout, Recompute, Stack, TrainingRun, ZeroBubble, check::Refusal, configured, iteration::IterationCosts,
-        remedy, split::StageSplit,
+        ExpertOverlap, Layout, Recompute, Stack, TrainingRun, ZeroBubble,
+        check::{self, Refusal},
+        configured,
+        iteration::IterationCosts,
+        remedy,
+        split::StageSplit,
     },
     plan::{Plan, Schedule},
     search::Search,
@@ -80,6 +84,15 @@ struct FoundLayouts {
 /// Plans a model to be trained.
 pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointSettings, search: &Search) -> Outcome {
     let mut layout_search = LayoutSearch { bench: Bench::new(profile, limits, settings.headroom), settings, search };
+    if let Err(refusal) = check::settings(&profile.model, profile.stack, &profile.settings) {
+        return Outcome::refused(format!("{}: {}.", refusal.problem, refusal.repair));
+    }
+    if settings.recompute == pipeline_options::Recompute::Always && !whole_layers(profile) {
+        return Outcome::refused(
+            "recompute=always repeats whole layers, which neither ep_overlap=batch nor cuda_graph runs with: set \
+            recompute=auto.",
+        );
+    }
     let schedules = match zero_bubble::searched(profile, settings) {
         Ok(schedules) => schedules,
         Err(why) => return Outcome::refused(why),
@@ -115,6 +128,13 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
         outcome.notes.push(format!("{used} of {} devices are used: {why}", limits.devices));
     }
     outcome
+}
+
+/// True if the software runs with recomputation of whole layers.
+fn whole_layers(profile: &TrainingProfile) -> bool {
+    let settings = &profile.settings;
+    let graphs = settings.cuda_graph && profile.stack != Stack::Torchtitan;
+    settings.ep_overlap != ExpertOverlap::Batch && !graphs
 }
 
 /// Largest multiples of 2, 4, 8 and so on below a number of devices, each once.
@@ -263,17 +283,24 @@ impl LayoutSearch<'_> {
         }
         let kept = runs.first().is_some_and(|run| run.recompute == Recompute::None);
         let full = with(Recompute::Full);
-        let full_fits = asked != RecomputeOption::Never && fits(&full);
-        if asked == RecomputeOption::Auto && !kept && full_fits {
+        // Some settings do not run with recomputation of whole layers.
+        let whole = whole_layers(bench.profile);
+        let full_fits = whole && asked != RecomputeOption::Never && fits(&full);
+        if asked == RecomputeOption::Auto && !kept && (full_fits || !whole) {
             // The sets save more and take longer from one to the next, so that the first that fits is enough.
             runs.extend(remedy::module_sets(&bench.profile.model, run).into_iter().map(with).find(&fits));
-            runs.extend(bench.least_layers(run, split).map(with));
+            runs.extend(bench.least_layers(run, split).filter(|_| whole).map(with));
         }
         if full_fits && !runs.iter().any(|run| run.recompute == Recompute::Full) {
             runs.push(full);
         }
         if runs.is_empty() {
-            let least = if asked == RecomputeOption::Never { Recompute::None } else { Recompute::Full };
+            let sets = remedy::module_sets(&bench.profile.model, run);
+            let least = match asked {
+                RecomputeOption::Never => Recompute::None,
+                _ if whole => Recompute::Full,
+                _ => sets.last().copied().unwrap_or(Recompute::None),
+            };
             let needed = bench.fullest(&with(least), split);
             found.least_memory = Some(found.least_memory.map_or(needed, |known| known.min(needed)));
         }

@@ -8,6 +8,7 @@ use crate::{
     units,
     workload::training::{
         constants::Constants,
+        expert_settings::Imbalance,
         hardware::Accelerator,
         model::{FeedForward, Model},
         run::{AttentionKernel, ContextStyle, Stack, TrainingRun},
@@ -118,7 +119,7 @@ impl Domain {
         if !self.attention.contains(&run.settings.attention) {
             all.push(format!("attention={}", run.settings.text("attention")));
         }
-        all.extend(unmeasured(run));
+        all.extend(unmeasured(model, run));
         let shipped = run.stack.settings();
         if self.as_shipped && self.stacks.contains(&run.stack) {
             // Settings that change the time of this run.
@@ -196,14 +197,18 @@ impl Domain {
 }
 
 /// Settings that no published run has. Recomputation is not among them: it repeats passes that were measured.
-fn unmeasured(run: &TrainingRun) -> Vec<String> {
+fn unmeasured(model: &Model, run: &TrainingRun) -> Vec<String> {
     let (own, shipped) = (&run.settings, run.stack.settings());
     let mut all: Vec<String> =
         ["shard_gradients", "hsdp", "optimizer_offload", "parameter_offload", "activation_offload"]
             .into_iter()
-            .chain(["master_bytes", "moment_bytes", "ep_overlap", "imbalance"])
+            .chain(["master_bytes", "moment_bytes"])
+            .chain(["ep_overlap", "imbalance"].into_iter().filter(|_| model.has_experts()))
             .filter(|name| own.text(name) != shipped.text(name))
-            .map(|name| format!("{name}={}", own.text(name)))
+            .map(|name| match own.imbalance {
+                Imbalance::Counts(_) if *name == *"imbalance" => "counted loads of experts".into(),
+                _ => format!("{name}={}", own.text(name)),
+            })
             .collect();
     if run.layout.expert_tensor > 1 {
         all.push(format!("etp={}", run.layout.expert_tensor));
