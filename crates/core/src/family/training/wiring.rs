@@ -276,3 +276,67 @@ pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
     );
     Some(demands)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Groups of ranks that differ in one dimension of a grid alone, by mixed radix with the first dimension fastest: those
+    /// of Megatron-Core's rank generator in the order tp-cp-ep-dp-pp.
+    fn groups_along(sizes: &[usize], along: usize) -> Vec<Vec<usize>> {
+        let stride: usize = sizes[..along].iter().product();
+        let count: usize = sizes.iter().product();
+        let first = (0..count).filter(|rank| (rank / stride).is_multiple_of(sizes[along]));
+        first.map(|rank| (0..sizes[along]).map(|step| rank + step * stride).collect()).collect()
+    }
+
+    fn sorted(mut groups: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+        groups.sort();
+        groups
+    }
+
+    #[test]
+    fn groups_are_those_of_megatrons_rank_generator_on_200_grids() {
+        let mut seed = 3u64;
+        let mut draw = |list: &[usize]| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            list[(seed >> 33) as usize % list.len()]
+        };
+        let mut compared = 0;
+        while compared < 200 {
+            let [tensor, context, data, stages] =
+                [draw(&[1, 2, 4, 8]), draw(&[1, 2, 4]), draw(&[1, 2, 3, 4, 8]), draw(&[1, 2, 3, 4])];
+            let [expert, expert_tensor] = [draw(&[1, 2, 4, 8, 16]), draw(&[1, 2, 4])];
+            let width = tensor * context * data;
+            if width % (expert * expert_tensor) != 0 {
+                continue;
+            }
+            let ranks = RankNumbers { stages, replicas: data * context, context, tensor, expert, expert_tensor };
+            let dense = [tensor, context, data, stages];
+            let of_experts = [expert_tensor, expert, width / expert / expert_tensor, stages];
+            assert_eq!(sorted(ranks.tensor_groups()), sorted(groups_along(&dense, 0)));
+            assert_eq!(sorted(ranks.replica_groups(context)), sorted(groups_along(&dense, 1)));
+            assert_eq!(sorted(ranks.expert_groups()), sorted(groups_along(&of_experts, 1)));
+            compared += 1;
+        }
+    }
+
+    /// The grids that Megatron-Core's documentation of its groups writes out, and one with folded experts.
+    #[test]
+    fn groups_are_those_that_megatron_writes_out() {
+        let ranks = |[tensor, context, data, stages, expert]: [usize; 5]| RankNumbers {
+            stages,
+            replicas: data * context,
+            context,
+            tensor,
+            expert,
+            expert_tensor: 1,
+        };
+        let of_16 = ranks([2, 1, 2, 4, 1]);
+        assert_eq!(of_16.tensor_groups()[..3], [[0, 1], [2, 3], [4, 5]]);
+        assert_eq!(of_16.replica_groups(2)[..3], [[0, 2], [1, 3], [4, 6]]);
+        assert_eq!(of_16.handovers().take(2).collect::<Vec<_>>(), [(0, 4), (1, 5)]);
+        // Attention has tp=2, its experts are whole: an expert group is the four ranks of two tensor groups.
+        assert_eq!(ranks([2, 1, 4, 1, 4]).expert_groups(), [[0, 1, 2, 3], [4, 5, 6, 7]]);
+    }
+}

@@ -14,6 +14,7 @@ pub use domain::Domain;
 
 use crate::workload::training::{
     constants::Constants,
+    expert_settings::{ExpertOverlap, Release},
     hardware::{Accelerator, Generation},
     model::Model,
     run::{Stack, TrainingRun},
@@ -149,6 +150,14 @@ fn weaknesses_of_experts(model: &Model, run: &TrainingRun, accelerator: &Acceler
         ),
         None => {}
     }
+    let twice =
+        |own: &Release| own.has_graphs(accelerator.generation) && run.settings.ep_overlap == ExpertOverlap::Batch;
+    sentences.extend(run.settings.release.filter(twice).map(|release| {
+        format!(
+            "the factor of release {release} contains the overlap of its recipes, so that ep_overlap=batch counts twice: \
+            leave one of the two out"
+        )
+    }));
     let chunks = u64::from(layout.pipeline) * u64::from(layout.virtual_stages);
     if accelerator.generation == Generation::Hopper && layout.virtual_stages >= 8 && chunks >= model.layers.len() as u64
     {
