@@ -267,6 +267,7 @@ mod tests {
             stages.push(PipelineStage {
                 forward_s: (10_000 + next(spread)) as f64,
                 backward_s: (20_000 + next(spread)) as f64,
+                paired_saving_s: [0, 4_000][next(2) as usize].into(),
                 replicas: if equal { 1 } else { [1, 2, 3, 4, 7, 11, 13][next(7) as usize] },
                 ..PipelineStage::default()
             });

@@ -316,6 +316,7 @@ mod tests {
             stages.push(PipelineStage {
                 forward_s: (f64::from(replicas) * 100.0) + next(spread) as f64,
                 backward_s: (f64::from(replicas) * 200.0) + next(spread) as f64,
+                paired_saving_s: [0, 40][next(2) as usize].into(),
                 replicas,
                 ..PipelineStage::default()
             });

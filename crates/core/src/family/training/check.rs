@@ -389,7 +389,7 @@ fn overlap(run: &TrainingRun) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What a run recomputes inside CUDA graphs, where nothing can run again.
+/// Recomputation that CUDA graphs do not allow, in words; `None` if the run has none.
 pub fn repeated_in_graphs(run: &TrainingRun) -> Option<&'static str> {
     match () {
         () if repeats_layers(run.recompute) => Some("whole layers"),

@@ -350,14 +350,19 @@ fn assumptions(
     sentences
 }
 
+/// Settings that were changed, but that a model without experts does not use, a sentence each.
+pub(super) fn unused_settings(model: &Model, run: &TrainingRun) -> Vec<String> {
+    let shipped = run.stack.settings();
+    let names = ["dispatcher", "cuda_graph", "imbalance", "release"].into_iter().filter(|_| !model.has_experts());
+    let changed = names.filter(|name| run.settings.text(name) != shipped.text(name));
+    changed.map(|name| format!("{name} is not used: the model has no experts")).collect()
+}
+
 /// Assumptions on mixtures of experts.
 fn of_experts(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     let settings = &run.settings;
     if !model.has_experts() {
-        let shipped = run.stack.settings();
-        let names = ["dispatcher", "cuda_graph", "imbalance", "release"];
-        let changed = names.into_iter().filter(|name| settings.text(name) != shipped.text(name));
-        return changed.map(|name| format!("{name} is not used: the model has no experts")).collect();
+        return unused_settings(model, run);
     }
     let mut sentences = vec![];
     if run.layout.expert > 1 {

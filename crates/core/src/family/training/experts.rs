@@ -22,9 +22,6 @@ const GROUPED_BLOCK: u64 = 128;
 const OFF_BLOCK: f64 = 0.69;
 /// Latency of a dispatch or combine within a domain, and to each further machine, seconds.
 const LATENCY_S: [f64; 2] = [30e-6, 20e-6];
-/// Streaming multiprocessors of a device, of which the dispatcher takes some.
-const MULTIPROCESSORS: f64 = 132.0;
-
 /// Expected number of `machines` with one of a token's `chosen` experts, if each holds as many of `experts`.
 pub(super) fn machines_reached(machines: f64, experts: f64, chosen: f64) -> f64 {
     let each = experts / machines;
@@ -34,23 +31,16 @@ pub(super) fn machines_reached(machines: f64, experts: f64, chosen: f64) -> f64 
     machines * (1.0 - missed)
 }
 
-/// Seconds of a forward and a backward pass side by side, but for their ends: what is `computed` and what is `sent` overlap.
-/// The dispatcher slows what is computed meanwhile by the share `slowed`.
+/// Seconds of a forward and a backward pass side by side, without their ends: `computed` and `sent` seconds overlap. While
+/// the dispatcher runs, products take longer by the share `slowed`.
 fn slot(computed: f64, sent: f64, slowed: f64) -> f64 {
     (computed + slowed * computed.min(sent)).max(sent)
 }
 
 impl RunRates<'_> {
-    /// Load of the busiest rank of experts, relative to the mean.
-    fn busiest(&self, experts: &Experts) -> f64 {
-        let tokens = self.run.tokens() / self.run.sequence_split();
-        let (ranks, count) = (f64::from(self.run.layout.expert), experts.count as f64);
-        self.run.settings.imbalance.factor(ranks, count, tokens, experts.chosen as f64)
-    }
-
     /// Factor on the mean load, and the excess of the busiest rank. Padded experts all have the same load.
     fn load(&self, experts: &Experts) -> (f64, f64) {
-        let busiest = self.busiest(experts);
+        let busiest = self.run.busiest(experts);
         match self.run.settings.imbalance {
             Imbalance::Capacity(_) => (busiest, 0.0),
             _ => (1.0, busiest - 1.0),
@@ -154,7 +144,8 @@ impl RunRates<'_> {
         }
     }
 
-    /// Adds the host's launches: a pass takes at least the time to launch its kernels one by one.
+    /// Adds the host's launches: a pass takes at least the time to launch its kernels one by one. The numbers of kernels are
+    /// those of Megatron-Core with Transformer Engine; 8 bits add casts, latent attention adds projections.
     pub(super) fn launches(&self, time: &mut LayerTime, kind: &LayerKind) {
         if self.run.settings.launches_from_graphs(self.accelerator.generation) || !self.model.has_experts() {
             return;
@@ -177,8 +168,8 @@ impl RunRates<'_> {
         }
     }
 
-    /// Sets what a layer saves if its forward pass runs beside the backward pass of another microbatch, `again` included:
-    /// transfers of each run during the products of the other, which the dispatcher slows.
+    /// Sets the seconds that a layer saves if its forward pass runs beside the backward pass of another microbatch,
+    /// recomputation included: the transfers of one run during the products of the other.
     pub(super) fn pair(&self, time: &mut LayerTime) {
         let settings = &self.run.settings;
         let passes = [&time.forward, &time.backward, &time.again];
@@ -187,7 +178,7 @@ impl RunRates<'_> {
             return;
         }
         let whole: f64 = passes.iter().map(|pass| pass.total()).sum();
-        let slowed = settings.dispatcher.multiprocessors() / MULTIPROCESSORS;
+        let slowed = settings.dispatcher.multiprocessors() / self.accelerator.generation.multiprocessors();
         time.saved = (whole - slot(whole - sent, sent, slowed)).max(0.0);
         // The last combine of a chunk's forward pass and the last dispatch of its backward pass have nothing beside them,
         // but for delayed gradients of weights.

@@ -2,7 +2,7 @@
 
 use super::{
     configured,
-    estimate::{Estimate, Fits},
+    estimate::{Estimate, Fits, unused_settings},
     truth, wiring,
 };
 use crate::{
@@ -99,6 +99,7 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
     lines.push(estimate.trust.summary());
     lines.extend(estimate.implausible.clone());
     let (_, run) = wiring::run_of(profile, plan, limits.samples());
+    lines.extend(unused_settings(&profile.model, &run));
     lines.extend(truth::weaknesses(&profile.model, &run, &profile.accelerator));
     lines
 }

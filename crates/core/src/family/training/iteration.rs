@@ -165,8 +165,7 @@ impl IterationCosts {
                 reduction([of, trained], stage)
             })
             .collect();
-        let release = run.settings.release.filter(|_| model.has_experts());
-        let release = release.map_or(1.0, |release| release.factor(accelerator.generation));
+        let release = release_factor(model, run, accelerator);
         let all = Parameters::mean(model, run, split, &each, &counts);
         let trained = if frozen { trained(0) } else { all };
         IterationCosts {
@@ -224,6 +223,12 @@ impl IterationCosts {
     }
 }
 
+/// Factor of the software's release on the time of a mixture of experts; 1 if it is not named.
+fn release_factor(model: &Model, run: &TrainingRun, accelerator: &Accelerator) -> f64 {
+    let release = run.settings.release.filter(|_| model.has_experts());
+    release.map_or(1.0, |release| release.factor(accelerator.generation))
+}
+
 /// Seconds of both passes of all layers for one microbatch, on the ranks of one stage, without recomputation, side by
 /// side with those of another if the settings pair them.
 pub fn layers_s(model: &Model, run: &TrainingRun, accelerator: &Accelerator, constants: &Constants) -> f64 {
@@ -233,7 +238,8 @@ pub fn layers_s(model: &Model, run: &TrainingRun, accelerator: &Accelerator, con
         time.forward.total() + time.backward.total() - time.saved
     });
     let each: Vec<f64> = each.collect();
-    model.layers.iter().map(|&kind| each[usize::from(kind)]).sum()
+    let sum: f64 = model.layers.iter().map(|&kind| each[usize::from(kind)]).sum();
+    sum * release_factor(model, run, accelerator)
 }
 
 /// Times of every kind of layer, without and with full recomputation.

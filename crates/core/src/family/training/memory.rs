@@ -285,9 +285,7 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
             let wide = parts * e.token_width(model.hidden) as f64;
             let within = (block(e.gated) - 2.0 + activated) * e.width as f64;
             // The busiest rank has more tokens.
-            let (ranks, own) = (f64::from(run.layout.expert), tokens / tau);
-            let load = settings.imbalance.factor(ranks, e.count as f64, own, e.chosen as f64);
-            let chosen = load * e.chosen as f64 * ((input + output) * wide + within) / tau;
+            let chosen = run.busiest(&e) * e.chosen as f64 * ((input + output) * wide + within) / tau;
             let latent = e.latent.map_or(0.0, |latent| 4.0 * latent as f64 / tau);
             latent + chosen + block(e.gated) * e.shared_width as f64 / t + 4.0 * e.count as f64 / tau
         }

@@ -43,7 +43,7 @@ impl Dispatcher {
     }
 }
 
-/// What runs while tokens are on their way to experts and back.
+/// Work that runs while tokens are on their way to experts and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpertOverlap {
     /// Nothing.

@@ -24,6 +24,18 @@ pub enum Generation {
     Blackwell,
 }
 
+impl Generation {
+    /// Streaming multiprocessors of a data centre's device of the generation.
+    pub fn multiprocessors(self) -> f64 {
+        match self {
+            Generation::Volta => 80.0,
+            Generation::Ampere => 108.0,
+            Generation::Hopper => 132.0,
+            Generation::Blackwell => 148.0,
+        }
+    }
+}
+
 /// Accelerator and its links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Accelerator {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::model::Experts;
+
 pub use super::{
     recompute::{Modules, Recompute},
     settings::{AttentionKernel, ContextStyle, Stack, TrainingSettings},
@@ -233,6 +235,12 @@ impl TrainingRun {
     /// Number of parts into which `ranks` replicas divide what they share: all of them, or the ranks of one copy (HSDP).
     pub fn shards(&self, ranks: f64) -> f64 {
         if self.settings.hsdp == 0 { ranks } else { ranks.min(f64::from(self.settings.hsdp)).max(1.0) }
+    }
+
+    /// Load of the busiest rank of these experts, relative to the mean.
+    pub fn busiest(&self, experts: &Experts) -> f64 {
+        let tokens = self.tokens() / self.sequence_split();
+        self.settings.imbalance.factor(self.layout.expert.into(), experts.count as f64, tokens, experts.chosen as f64)
     }
 
     /// Bytes of an element of weights and activations outside matrix products.

@@ -100,7 +100,7 @@ pub struct TrainingSettings {
     pub context_style: ContextStyle,
     /// Way in which tokens reach their experts.
     pub dispatcher: Dispatcher,
-    /// What runs while tokens are on their way.
+    /// Work that runs while tokens are on their way.
     pub ep_overlap: ExpertOverlap,
     /// True if the gradients of weights run apart from the backward pass under `ep_overlap=batch`.
     pub delay_weight_gradients: bool,

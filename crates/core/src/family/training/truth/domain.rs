@@ -203,13 +203,13 @@ fn unmeasured(model: &Model, run: &TrainingRun) -> Vec<String> {
         ["shard_gradients", "hsdp", "optimizer_offload", "parameter_offload", "activation_offload"]
             .into_iter()
             .chain(["master_bytes", "moment_bytes"])
-            .chain(["ep_overlap", "imbalance"].into_iter().filter(|_| model.has_experts()))
+            .chain(model.has_experts().then_some("ep_overlap"))
             .filter(|name| own.text(name) != shipped.text(name))
-            .map(|name| match own.imbalance {
-                Imbalance::Counts(_) if *name == *"imbalance" => "counted loads of experts".into(),
-                _ => format!("{name}={}", own.text(name)),
-            })
+            .map(|name| format!("{name}={}", own.text(name)))
             .collect();
+    if model.has_experts() && own.imbalance != Imbalance::Balanced {
+        all.push("experts with unequal loads".into());
+    }
     if run.layout.expert_tensor > 1 {
         all.push(format!("etp={}", run.layout.expert_tensor));
     }

@@ -76,7 +76,7 @@ pub struct RowFit<'a> {
 }
 
 /// Fits every row of the table that has at least five dense runs, and the mixtures of experts of NVIDIA's stacks together.
-/// Those with a named release are not in that fit, but predicted with it.
+/// The fit of these leaves out runs with a named release, and predicts them.
 ///
 /// # Errors
 /// First [`Refusal`] with the run's name.
