@@ -186,6 +186,11 @@ impl Release {
         ((20..100).contains(&release[0]) && (1..=12).contains(&release[1]) && release[2] < 100).then_some(Self(release))
     }
 
+    /// True for 25.09 to 26.08: published runs have these releases.
+    pub fn is_published(self) -> bool {
+        (Release([25, 9, 0])..Release([26, 9, 0])).contains(&self)
+    }
+
     /// True if the recipes of the release launch kernels from CUDA graphs on a generation.
     pub fn has_graphs(self, generation: Generation) -> bool {
         generation == Generation::Blackwell && self >= FUSED
@@ -307,6 +312,8 @@ mod tests {
         for text in ["", "26", "26.13", "26.2.1.1", "latest"] {
             assert_eq!(Release::parse(text), None, "{text}");
         }
+        let published = |text: &str| Release::parse(text).unwrap().is_published();
+        assert_eq!(["25.07", "25.09", "26.08.01", "26.10"].map(published), [false, true, true, false]);
         assert!(Release::parse("26.02") < Release::parse("26.02.01"));
         assert_eq!(Release::parse("26.2"), Release::parse("26.02"));
     }

@@ -106,6 +106,9 @@ impl Domain {
         if self.release.is_some_and(|named| named != run.settings.release.is_some()) {
             all.push(run.settings.release.map_or("no release".into(), |own| format!("release {own}")));
         }
+        if let Some(release) = run.settings.release.filter(|own| self.release == Some(true) && !own.is_published()) {
+            all.push(format!("release {release}, not 25.09 to 26.08"));
+        }
         if run.settings.adapter.is_some() != self.adapters {
             all.push(run.settings.adapter.map_or("no adapters".into(), |adapter| format!("adapters ({adapter})")));
         }

@@ -139,10 +139,14 @@ fn weaknesses_of_experts(model: &Model, run: &TrainingRun, accelerator: &Acceler
     let mut sentences = vec![];
     let layout = &run.layout;
     match run.settings.release {
-        Some(release) => sentences.push(format!(
-            "the time is {} times that without a release, as in published runs of releases near {release}",
-            release.factor(accelerator.generation)
-        )),
+        Some(release) => {
+            let evidence = match release.is_published() {
+                true => format!("as in published runs of releases near {release}"),
+                false => "that of the nearest published one; published runs have 25.09 to 26.08".into(),
+            };
+            let factor = release.factor(accelerator.generation);
+            sentences.push(format!("release {release} has a factor of {factor} on the time, {evidence}"));
+        }
         None if run.stack == Stack::Megatron2025 => sentences.push(
             "equal runs of mixtures of experts differ by up to 99% between software releases: name yours (--set \
             release=26.02)"
