@@ -1,144 +1,79 @@
-//! Import of a job from an engine's own configuration: the model, its split, and its settings.
+//! Jobs of training engines, read to a model, a run and the places that state them.
 //!
-//! [`read`] accepts these files:
+//! A file is read by its syntax (`syntax`): a shell script, a log, YAML, JSON, TOML or Python. Its parts are offered to
+//! one reader per format (`formats`), each of which recognises names that no other format has. A reader takes the
+//! settings that it understands; the rest is listed by its effect, and a setting that may matter is an error. Nothing is
+//! executed.
 //!
-//! * Megatron-LM's arguments: a shell script, or the dump at the top of a log;
-//! * torchtitan's job: TOML, flags or a Python registry;
-//! * DeepSpeed's configuration: JSON, or a Python file with a pipeline module;
-//! * the parallelism settings of Hugging Face's `TrainingArguments` or accelerate;
-//! * Galvatron's strategy.
-//!
-//! Files are not executed: `facts` lists their names and values, and [`JobConfiguration`] is their meaning. [`plan`] is
-//! the plan over a workload. [`workload`] makes a workload if the file states the model's sizes. A file written by
-//! `export` gives the same plan again. Linear in the text.
-//!
-//! Sources: Megatron-LM's `arguments.py` (core 0.20), torchtitan 0.3's `JobConfig`, DeepSpeed 0.19's configuration
-//! JSON, transformers' `TrainingArguments`, accelerate's `MegatronLMPlugin`, Galvatron 2.4.1's strategy JSON.
+//! Linear in the text; a deadline ends the reading of a hostile file.
 
 #![forbid(unsafe_code)]
 
-mod configuration;
-pub(crate) mod facts;
-mod model;
-mod plan;
-mod reader;
-mod stages;
+mod document;
+mod effects;
+mod format;
+mod formats;
+mod job;
+mod launch;
+mod setting;
+mod syntax;
 
-use std::collections::BTreeSet;
-
-use plantui_core::{
-    cluster::{Limits, hardware::Hardware},
-    family,
-    source::LoadError,
-    workload::{
-        Recipe, TrainingProfile, Workload,
-        recipe::Precision,
-        training::{self, Accelerator, AttentionKernel, Model},
-    },
-};
-use plantui_study::generate::{
-    self, GenerateError, GenerateSettings, ModelConfig, StateBytes, TrainedSettings, generate,
+use std::{
+    path::{Path, PathBuf},
+    sync::mpsc,
+    time::Duration,
 };
 
-pub use configuration::{JobConfiguration, JobFormat, PipelineSplit, RecomputedLayers, read};
-pub use plan::plan;
+use plantui_core::source::LoadError;
 
-/// Bytes of state with gradients in 16 bits: weights, gradients, and 32-bit weights and moments.
-const SIXTEEN_BIT_GRADIENTS: f64 = 16.0;
-/// The same plus gradients in 32 bits.
-const MEGATRON_STATE: f64 = 18.0;
-/// Weights, gradients and two moments, all in 32 bits.
-const FULL_PRECISION: f64 = 16.0;
+pub use format::formats;
+pub use job::{Assumption, Job, Measured, ReadOptions, Unused};
+pub use setting::{Fact, Place, normal};
 
-/// Text of a workload for the configuration's model and settings on this hardware.
+/// Longest time that reading may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Stack of the reading thread: parsers of shell and Python are recursive.
+const STACK_BYTES: usize = 512 << 20;
+
+/// Most bytes of a file that a job names.
+const MOST_BYTES: u64 = 4 << 20;
+
+/// Reads a job. Files that it names are looked for in `folder`.
 ///
 /// # Errors
-/// [`GenerateError`] if the file does not state the model, or a size does not suit.
-pub fn workload(
-    configuration: &JobConfiguration,
-    hardware: &Hardware,
-    source: &str,
-    command_line: &str,
-) -> Result<String, GenerateError> {
-    let Some(model) = &configuration.model else {
-        let repair = "give the model with --model, or a workload of it with --for";
-        let problem = format!("does not state the model's sizes, unlike {}", configuration.engine.with_sizes());
-        return Err(LoadError::file(source, problem, repair).into());
-    };
-    // Times of real training, if the hardware has training constants and the precision is 16 bits.
-    if configuration.precision != Some(Precision::Fp32)
-        && let Some(accelerator) = training::hardware::find(hardware.id)
-    {
-        return trained(configuration, model, accelerator, command_line);
+/// [`LoadError`] with file, line and repair: for a syntax error, a value that no run can have, more than one possible job,
+/// or a setting that may matter and is not understood.
+pub fn read(text: &str, source: &str, folder: Option<&Path>, options: &ReadOptions) -> Result<Job, LoadError> {
+    let (text, shown, options) = (text.to_string(), source.to_string(), options.clone());
+    let folder: Option<PathBuf> = folder.map(Path::to_path_buf);
+    let (sender, receiver) = mpsc::channel();
+    let reading = std::thread::Builder::new().name("job".into()).stack_size(STACK_BYTES).spawn(move || {
+        let open = |name: &str| file(folder.as_deref()?, name);
+        let job = document::read(&text, &shown, &options.defines, &open).and_then(|mut document| {
+            document.add(&options.with);
+            format::read(&document, &options, &open)
+        });
+        // The caller may have given up.
+        let _ = sender.send(job);
+    });
+    let fail = |problem: &str| Err(LoadError::file(source, problem.to_string(), "give the part that configures the job"));
+    if reading.is_err() {
+        return fail("cannot be read: no thread can be started");
     }
-    let mut settings = GenerateSettings::defaults(model, hardware);
-    if let Some(length) = configuration.sequence_length {
-        settings.sequence_length = length.into();
-    }
-    settings.micro_batch = configuration.micro_batch.into();
-    settings.sequence_parallel = configuration.sequence_parallel;
-    settings.keep_attention_scores = configuration.keeps_attention_scores;
-    settings.state = match (configuration.distributed_optimizer, configuration.precision) {
-        (true, _) if configuration.data > 1 => StateBytes::Distributed(configuration.data),
-        (_, Some(Precision::Fp32)) => StateBytes::Fixed(FULL_PRECISION),
-        _ if configuration.gradients_in_16_bits => StateBytes::Fixed(SIXTEEN_BIT_GRADIENTS),
-        _ => StateBytes::Fixed(MEGATRON_STATE),
-    };
-    if configuration.precision == Some(Precision::Fp32) {
-        settings.element_bytes = 4;
-    }
-    if !settings.tensor_degrees.contains(&configuration.tensor) {
-        settings.tensor_degrees.push(configuration.tensor);
-        settings.tensor_degrees.sort_unstable();
-    }
-    settings.limits.devices = configuration.devices();
-    settings.limits.microbatches = configuration.microbatches;
-    generate(model, hardware, &settings, command_line)
-}
-
-/// The same with the times and memory of real training.
-fn trained(
-    configuration: &JobConfiguration,
-    model: &ModelConfig,
-    accelerator: Accelerator,
-    command_line: &str,
-) -> Result<String, GenerateError> {
-    let mut profile = TrainingProfile::new(Model::from(model), accelerator);
-    if let Some(length) = configuration.sequence_length {
-        profile.sequence = length.into();
-    }
-    profile.settings.sequence_parallel = configuration.sequence_parallel;
-    profile.settings.tp_overlap = configuration.tensor_overlap && configuration.sequence_parallel;
-    profile.settings.gradient_bytes = if configuration.gradients_in_16_bits { 2 } else { 4 };
-    if configuration.keeps_attention_scores {
-        profile.settings.attention = AttentionKernel::Unfused;
-    }
-    let own = configuration.tensor;
-    let usual = [1, 2, 4, 8].into_iter().filter(|&degree| model.refuses_degree(degree).is_none());
-    let degrees: BTreeSet<u32> = usual.chain([own]).collect();
-    let usual = TrainedSettings::usual(&profile);
-    let settings = TrainedSettings {
-        micro_batch: configuration.micro_batch,
-        tensor_degrees: Some(degrees.into_iter().collect()),
-        optimizer_shards: if configuration.distributed_optimizer { configuration.data.max(1) } else { 1 },
-        limits: Limits { devices: configuration.devices(), microbatches: configuration.microbatches, ..usual.limits },
-    };
-    generate::trained(&profile, &settings, command_line)
-}
-
-/// Recipe of the configuration, for exports of a plan over another workload.
-pub fn recipe(configuration: &JobConfiguration) -> Recipe {
-    Recipe {
-        micro_batch: Some(configuration.micro_batch),
-        sequence_length: configuration.sequence_length,
-        precision: configuration.precision,
-        sequence_parallel: Some(configuration.sequence_parallel),
-        optimizer_shards: configuration.distributed_optimizer.then_some(configuration.data),
-        ..Recipe::default()
+    match receiver.recv_timeout(DEADLINE) {
+        Ok(job) => job,
+        Err(mpsc::RecvTimeoutError::Timeout) => fail("takes more than 10 s to read"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => fail("cannot be read"),
     }
 }
 
-/// True if a workload supports such plans.
-pub fn suits(workload: &Workload) -> bool {
-    !family::of(workload).tensor_degrees().is_empty()
+/// Text of a file beside the job; `None` if it is not there or is no text.
+fn file(folder: &Path, name: &str) -> Option<String> {
+    let path = folder.join(name);
+    let about = std::fs::metadata(&path).ok()?;
+    if !about.is_file() || about.len() > MOST_BYTES {
+        return None;
+    }
+    std::fs::read_to_string(path).ok()
 }

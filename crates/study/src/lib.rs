@@ -6,6 +6,7 @@ pub mod columns;
 pub mod compare;
 pub mod explain;
 pub mod generate;
+pub mod improve;
 pub mod links;
 pub mod losses;
 pub mod nearest;

@@ -2,7 +2,7 @@
 //! predictions.
 
 mod model;
-mod report;
+pub(super) mod report;
 
 use std::path::{Path, PathBuf};
 

@@ -17,13 +17,13 @@ use crate::{
 const MOST_REMEDIES: usize = 3;
 
 /// Content of the report.
-pub(super) struct EstimateReport<'a> {
-    pub(super) model: &'a Model,
-    pub(super) resolved: &'a ResolvedRequest,
-    pub(super) estimate: &'a Estimate,
-    pub(super) cost: &'a CostArgs,
+pub(in crate::cli) struct EstimateReport<'a> {
+    pub(in crate::cli) model: &'a Model,
+    pub(in crate::cli) resolved: &'a ResolvedRequest,
+    pub(in crate::cli) estimate: &'a Estimate,
+    pub(in crate::cli) cost: &'a CostArgs,
     /// Changes that would make the run fit.
-    pub(super) remedies: &'a [Remedy],
+    pub(in crate::cli) remedies: &'a [Remedy],
 }
 
 fn remedy_json(remedy: &Remedy) -> Value {
@@ -36,8 +36,13 @@ fn remedy_json(remedy: &Remedy) -> Value {
 }
 
 impl EstimateReport<'_> {
-    /// Document of schema `plantui.estimate/1`.
+    /// Document of schema `plantui.estimate/1`, as text.
     pub(super) fn json(&self) -> String {
+        serde_json::to_string_pretty(&self.document()).unwrap_or_default() + "\n"
+    }
+
+    /// Document of schema `plantui.estimate/1`.
+    pub(in crate::cli) fn document(&self) -> Value {
         let (estimate, run) = (self.estimate, &self.resolved.run);
         let layout = &run.layout;
         let settings: Map<String, Value> = TrainingSettings::NAMES
@@ -59,7 +64,7 @@ impl EstimateReport<'_> {
             Some(class) => json!(class),
             None => json!("no published run is comparable"),
         };
-        let document = json!({
+        json!({
             "schema": "plantui.estimate/1",
             "model": {
                 "name": self.model.name,
@@ -100,8 +105,7 @@ impl EstimateReport<'_> {
             "differs": estimate.trust.differences(),
             "implausible": estimate.implausible,
             "assumptions": estimate.assumptions,
-        });
-        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+        })
     }
 
     /// Changes that would make the run fit, in a line; `None` if it fits.

@@ -24,7 +24,7 @@ pub use constants::Constants;
 pub use expert_settings::{Dispatcher, ExpertOverlap, Imbalance, Release};
 pub use hardware::Accelerator;
 pub use mixer::Mixer;
-pub use model::{Attention, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span};
+pub use model::{Attention, Details, Ends, Experts, FeedForward, LayerKind, Model, Projection, Span};
 pub use profile::TrainingProfile;
 pub use run::{
     AttentionKernel, ContextStyle, Layout, Modules, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings,

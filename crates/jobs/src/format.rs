@@ -1,0 +1,193 @@
+//! Formats of jobs: one reader each, recognised by names that no other format has.
+
+use plantui_core::source::LoadError;
+
+use super::{
+    document::{Document, Part, Syntax},
+    effects::Effects,
+    formats as readers,
+    job::{Draft, Job, ReadOptions},
+    setting::{Place, Settings},
+    syntax::shell::OpenFile,
+};
+
+/// Reader of a format.
+pub(crate) trait JobReader: Sync {
+    /// Id, for `--from`.
+    fn id(&self) -> &'static str;
+    /// Name for people.
+    fn title(&self) -> &'static str;
+    /// Name in the part that only this format has.
+    fn recognise(&self, syntax: Syntax, part: &Part) -> Option<String>;
+    /// Reads the part.
+    ///
+    /// # Errors
+    /// [`LoadError`] for a value that cannot be read, or that no run can have.
+    fn read(&self, part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError>;
+    /// Effects of settings that are not used.
+    fn effects(&self) -> &'static Effects;
+}
+
+/// What a reader may look up beside its part.
+pub(crate) struct Context<'a> {
+    pub(crate) document: &'a Document,
+    pub(crate) open: OpenFile<'a>,
+}
+
+impl Context<'_> {
+    /// Text of a file that the job names, with its name as shown: one that the script writes, or one beside it.
+    pub(crate) fn file(&self, name: &str) -> Option<(String, String)> {
+        if let Some((text, before)) = self.document.files.get(name) {
+            // Empty lines in front give the lines of the script.
+            return Some(("\n".repeat(*before as usize) + text, self.document.source.clone()));
+        }
+        let text = (self.open)(name)?;
+        Some((text, name.to_string()))
+    }
+}
+
+/// Formats in the order shown.
+pub(crate) static READERS: [&dyn JobReader; 16] = [
+    &readers::megatron::MegatronReader,
+    &readers::megatron_bridge::MegatronBridgeReader,
+    &readers::nemo::NemoReader,
+    &readers::neox::NeoxReader,
+    &readers::nanotron::NanotronReader,
+    &readers::torchtitan::TorchTitanReader,
+    &readers::deepspeed::DeepSpeedReader,
+    &readers::accelerate::AccelerateReader,
+    &readers::hugging_face::HuggingFaceReader,
+    &readers::axolotl::AxolotlReader,
+    &readers::llama_factory::LlamaFactoryReader,
+    &readers::swift::SwiftReader,
+    &readers::verl::VerlReader,
+    &readers::maxtext::MaxTextReader,
+    &readers::galvatron::GalvatronReader,
+    &readers::torch::TorchReader,
+];
+
+/// Ids and titles of all formats.
+pub fn formats() -> impl Iterator<Item = (&'static str, &'static str)> {
+    READERS.iter().map(|reader| (reader.id(), reader.title()))
+}
+
+type Found<'a> = (&'a Part, &'static dyn JobReader, String);
+
+/// Reads the job of a document.
+///
+/// # Errors
+/// [`LoadError`] if no format is recognised, or more than one job is possible.
+pub(crate) fn read(document: &Document, options: &ReadOptions, open: OpenFile<'_>) -> Result<Job, LoadError> {
+    let source = &document.source;
+    let found = candidates(document, options)?;
+    let (part, reader, _) = match &found[..] {
+        [] => return Err(unrecognised(document, options)),
+        [one] => one,
+        [first, rest @ ..] => {
+            let same = |(part, reader, _): &Found<'_>| {
+                reader.id() == first.1.id() && part.settings.same(&first.0.settings)
+            };
+            if !rest.iter().all(same) {
+                let names: Vec<String> = found.iter().map(|(part, ..)| part.name.clone()).collect();
+                let problem = format!("has {} jobs: {}", found.len(), names.join(", "));
+                let repair = format!("choose one with --recipe \"{}\"", names[0]);
+                return Err(LoadError::file(source, problem, repair));
+            }
+            first
+        }
+    };
+    let mut draft = Draft::new(source, options);
+    let context = Context { document, open };
+    reader.read(part, &mut draft, &context)?;
+    if let Some(launch) = &part.launch {
+        readers::launched(launch, &mut draft)?;
+        for (reason, place) in &launch.unknown {
+            if !options.ignore.iter().any(|name| name == "words") {
+                let problem = format!("a word in the place of a flag is not known: {reason}");
+                return Err(place.error("", problem, "set what it depends on with --define, or leave it out with --ignore words"));
+            }
+        }
+        for (name, place) in &launch.empty {
+            draft.assume(&format!("${name}"), format!("empty: {place} uses it, and the file does not set it"), &format!("--define {name}=VALUE"));
+        }
+        if let Some(condition) = launch.conditions.first() {
+            draft.note(format!("the command runs only under {condition}"));
+        }
+    }
+    for default in &document.defaults {
+        let value = if default.value.is_empty() { "empty" } else { &default.value };
+        let place = Place::new(source, default.line);
+        draft.assume(
+            &format!("${}", default.name),
+            format!("{value}: nobody sets it ({place})"),
+            &format!("--define {}=VALUE", default.name),
+        );
+    }
+    for (name, line) in &document.missing {
+        let place = Place::new(source, *line);
+        draft.note(format!("{place} sources {name}, which is not there; variables that it sets are not known"));
+    }
+    draft.leave(&part.settings, reader.effects())?;
+    let recipe = (!part.name.is_empty()).then(|| part.name.clone());
+    draft.finish((reader.id(), reader.title()), recipe)
+}
+
+/// Parts that a reader recognises.
+fn candidates<'a>(document: &'a Document, options: &ReadOptions) -> Result<Vec<Found<'a>>, LoadError> {
+    let wanted = |part: &&Part| {
+        options.recipe.as_ref().is_none_or(|name| part.name == *name || part.name == format!("line {name}"))
+    };
+    let mut found: Vec<Found<'a>> = vec![];
+    for part in document.parts.iter().filter(wanted) {
+        let mut known: Vec<Found<'a>> = vec![];
+        for reader in READERS {
+            if options.format.is_some_and(|id| id != reader.id()) {
+                continue;
+            }
+            match (reader.recognise(document.syntax, part), options.format) {
+                (Some(evidence), _) => known.push((part, reader, evidence)),
+                (None, Some(_)) if document.parts.len() == 1 || options.recipe.is_some() => {
+                    known.push((part, reader, String::new()));
+                }
+                (None, _) => {}
+            }
+        }
+        if let [first, second, ..] = &known[..] {
+            let problem = format!("may be {} (it has {}) or {} ({})", first.1.title(), first.2, second.1.title(), second.2);
+            let repair = format!("name its format: --from {} or --from {}", first.1.id(), second.1.id());
+            return Err(LoadError::file(&document.source, problem, repair));
+        }
+        found.append(&mut known);
+    }
+    Ok(found)
+}
+
+fn unrecognised(document: &Document, options: &ReadOptions) -> LoadError {
+    let source = &document.source;
+    if let Some(name) = &options.recipe {
+        let names: Vec<&str> =
+            document.parts.iter().map(|part| part.name.as_str()).filter(|name| !name.is_empty()).collect();
+        let repair = if names.is_empty() { "leave --recipe out".into() } else { format!("there are {}", names.join(", ")) };
+        return LoadError::file(source, format!("has no recipe `{}`", plantui_core::text::printable(name)), repair);
+    }
+    if document.parts.is_empty() {
+        let repair = "give the script with the command that trains (torchrun, srun, python file.py), or the flags alone";
+        return LoadError::file(source, "starts no training program", repair);
+    }
+    let known: Vec<&str> = READERS.iter().map(|reader| reader.title()).collect();
+    let problem = format!("holds none of the names that identify {}", known.join(", "));
+    LoadError::file(source, problem, "name its format with --from")
+}
+
+impl Settings {
+    /// True if two lists have the same names and values.
+    fn same(&self, other: &Settings) -> bool {
+        let all = |settings: &Settings| {
+            let mut all: Vec<(String, String)> =
+                settings.iter().map(|setting| (setting.name.clone(), setting.value.text())).collect();
+            all.sort();
+            all
+        };
+        all(self) == all(other)
+    }
+}

@@ -1,0 +1,208 @@
+//! Effects of Megatron-LM's arguments that are not used, from its `arguments.py` and configuration classes (core 0.19 and
+//! main of August 2026), and from the arguments of Megatron-DeepSpeed and of other forks.
+
+use crate::effects::Effects;
+
+/// Effects of arguments.
+pub(super) static EFFECTS: Effects = Effects { none: NONE, prefixes: PREFIXES, matters: MATTERS, by_sound: true };
+
+/// Beginnings of arguments without an effect.
+const PREFIXES: &str = "\
+adam_ adlr_ async_ckpt_ bert_ ckpt_ decoupled_ dino_warmup_teacher_ disable_flight_recorder_ dist_ckpt_
+    error_injection_ exit_ fault_injector_ fim_ finetune_ flight_recorder_ fp8_amax_ grpo_clamp_eps_
+    grpo_default_ indexer_ inference_cuda_graph_ inference_disable_ inference_dynamic_batching_cuda_graph_
+    inference_dynamic_batching_max_ inference_dynamic_batching_prefix_ inference_dynamic_batching_track_
+    inference_max_ inference_moe_ inference_wandb_ inprocess_heartbeat_ inprocess_monitor_ kd_ kill_switch_
+    langrl_ log_ lr_ mamba_inference_ manual_ moe_router_padding_for_ moe_single_grouped_ mup_ no_align_
+    no_ckpt_ no_flight_recorder_ no_inference_ no_load_ no_log_ no_save_ non_persistent_ null_tokenizer_
+    one_logger_ profile_ pytorch_profiler_collect_ qk_clip_ record_ relative_attention_ replication_
+    rl_default_ rope_ rotary_ save_ straggler_ tensorboard_ tiktoken_ timing_log_ tokenizer_hf_no_ train_data_
+    train_weighted_split_ use_mcore_ valid_ wandb_ yarn_";
+
+/// Arguments without an effect on time and memory of more than a few percent.
+const NONE: &str = "\
+abort_on_unmet_fused_kernel_constraints actual_seq_length aio_intra_op_parallelism
+    allow_ambiguous_pad_tokens allow_missing_vision_projection_checkpoint aml_data_download_path
+    app_tag_run_name app_tag_run_version apply_chat_template apply_layernorm_1p apply_query_key_layer_scaling
+    apply_residual_connection_post_layernorm apply_wd_to_qk_layernorm async_save async_strategy
+    async_tensor_model_parallel_allreduce attention_softmax_in_fp32 auto_detect_ckpt_format
+    batch_invariant_mode block_data_path cache_mla_latents calc_ft_timeouts calculate_per_token_loss
+    chat_template check_for_large_grads check_for_spiky_loss check_weight_hash_across_dp_replicas_interval
+    checkpoint_data_parallel checkpoint_io_buffer_size checkpoint_writer_decoupled classes_fraction clip_grad
+    codecarbon_dir config_logger_dir contigious_checkpointing create_all_gather_group create_moe_param_group
+    cross_entropy_fusion_impl cuda_graph_warmup_steps data_args_path data_cache_path data_dir data_impl
+    data_parallel_random_init data_path data_per_class_fraction dataloader_defer_npy_index_mmap
+    dataloader_fast_cache_load dataloader_save dataloader_type dataset dataset_config
+    ddp_average_in_collective ddp_bucket_size ddp_impl ddp_num_buckets ddp_pad_buckets_for_high_nccl_busbw
+    decode_only_cuda_graphs deepspeed_mpi defer_embedding_wgrad_compute delay_grad_reduce delay_param_gather
+    deterministic_mode dino_bottleneck_size dino_freeze_last_layer dino_norm_last_layer dino_teacher_temp
+    disable_align_grad_reduce disable_bf16_reduced_precision_matmul disable_chunked_prefill
+    disable_ckpt_load_validate_sharding_integrity disable_compute_advantages_and_returns disable_fp8_wgrad
+    disable_gloo_process_groups disable_jit_fuser disable_log_loss_scale_to_tensorboard disable_manual_gc_eval
+    disable_mem_efficient_ln disable_moe_top2_2nd_expert_sampling disable_msc disable_straggler_on_startup
+    disable_stream_ckpt_dequant disable_strict_fsdp_dtensor_load
+    disable_tokenizer_sentencepiece_ignore_extra_whitespaces disable_tp_comm_bulk_dgrad
+    disable_tp_comm_bulk_wgrad disable_tp_comm_overlap_ag disable_tp_comm_overlap_rs disable_tp_comm_split_ag
+    disable_tp_comm_split_rs disable_use_tokenizer_model_from_checkpoint_args
+    distrib_optim_fully_reshardable_mem_efficient distribute_checkpointed_activations
+    distribute_saved_activations distributed_backend distributed_timeout_minutes
+    distributed_timeout_seconds_after_init ds_fused_adam dump_param_to_param_group_map
+    embedding_init_method_std embedding_path empty_unused_memory_level enable_chunked_prefill
+    enable_experimental enable_ft_package enable_gpt_oss enable_msc enable_one_logger end_weight_decay
+    eod_mask_loss eos_id ep_overlap_early_attn_memory_release epochs eval_global_batch_size eval_interval
+    eval_iters eval_micro_batch_size evidence_data_path export_kd_teacher_ckpt_format export_kv_cache_quant
+    export_legacy_megatron export_moe_apply_probs_on_input export_te_mcore_model finetune
+    first_last_layers_bf16 flash_attention_version flash_decode force_ds_sequence_parallel
+    force_system_message fp16_lm_cross_entropy fp8_interval fp8_margin fp8_output_proj fp8_param
+    fsdp_db_use_persist_buf_on_alloc_fail fsdp_double_buffer fsdp_manual_registration ft_num_warmup_iters
+    full_validation fused_residual_rmsnorm glu_linear_offset gpu_sniff_test_interval grpo_entropy_term_weight
+    grpo_filter_groups_with_same_reward head_lr_mult hf_checkpoint hidden_dropout
+    high_priority_a2a_comm_stream high_priority_stream_groups hysteresis ict_load image_tag_type
+    inference_batch_times_seqlen_threshold inference_coordinator_port
+    inference_dynamic_batching_async_sched_mode inference_dynamic_batching_block_size
+    inference_dynamic_batching_buffer_guaranteed_fraction inference_dynamic_batching_buffer_overflow_factor
+    inference_dynamic_batching_chunk_size inference_dynamic_batching_logprobs_mode
+    inference_dynamic_batching_mamba_memory_ratio inference_dynamic_batching_num_cuda_graphs
+    inference_dynamic_batching_sampling_backend inference_fuse_tp_communication inference_grouped_gemm_backend
+    inference_logging_step_interval inference_rng_tracker inference_shards inference_text_gen_server_logging
+    inference_use_synchronous_zmq_collectives init_method_std init_method_xavier_uniform
+    init_model_with_meta_device initial_loss_scale inprocess_barrier_timeout inprocess_completion_timeout
+    inprocess_empty_cuda_cache inprocess_granularity inprocess_hard_timeout inprocess_last_call_wait
+    inprocess_max_iterations inprocess_progress_watchdog_interval inprocess_restart inprocess_soft_timeout
+    inprocess_termination_grace_time input_data_dir input_key iter_per_epoch iterations_to_skip keep_last
+    label_key layernorm_epsilon lazy_mpu_init legacy_tokenizer lion_beta1 lion_beta2 load
+    load_main_params_from_ckpt load_tag local_rank logging_level logits_load_decode_threads
+    logits_load_ignore_errors logits_load_msc_prefetch_depth logits_load_prefetch_factor loss_on_targets_only
+    loss_scale loss_scale_window loss_type lr mask_factor mask_prob mask_type max_tokens_to_oom
+    mean_noise_span_length megatron_fsdp_enable_fine_grained_param_gather megatron_fsdp_grad_comm_dtype
+    memory_snapshot_path merge_file microbatch_group_size_per_virtual_pipeline_stage mid_level_dataset_surplus
+    min_loss_scale min_lr mla_down_proj_fusion mlp_chunks_for_prefill mmap_warmup mock_data modelopt_enabled
+    moe_apply_probs_on_input moe_aux_loss_coeff moe_deepep_num_sms moe_eval_capacity_factor
+    moe_flex_dispatcher_num_sms moe_grouped_gemm moe_hybridep_num_sms moe_input_jitter_eps moe_loss_coeff
+    moe_min_capacity moe_mlp_glu_interleave_size moe_pad_experts_for_cuda_graph_inference
+    moe_per_layer_logging moe_permute_fusion moe_permute_fusion_into_hybridep moe_router_bias_update_rate
+    moe_router_dtype moe_router_enable_expert_bias moe_router_force_load_balancing moe_router_fusion
+    moe_router_load_balancing_type moe_router_pre_softmax moe_router_quantile_balancing_ema
+    moe_router_score_function moe_router_topk_scaling_factor moe_routing_trace_dump_weights
+    moe_routing_trace_max_training_iters moe_routing_trace_path moe_shared_expert_gate
+    moe_shared_expert_glu_interleave_size moe_token_drop_policy moe_upcycling_granularity
+    moe_use_legacy_grouped_gemm moe_use_upcycling moe_z_loss_coeff mrope_section mscale mscale_all_dim
+    mtp_loss_scaling_factor multiple_validation_sets muon_coefficient_type muon_extra_scale_factor
+    muon_fp32_matmul_prec muon_momentum muon_nesterov muon_no_split_qkv muon_num_ns_steps
+    muon_scalar_optimizer muon_scale_mode muon_tp_mode muon_use_nesterov nccl_all_reduce_for_prefill
+    nccl_communicator_config_path no_async_tensor_model_parallel_allreduce no_barrier_with_level_1_timing
+    no_bias_dropout_fusion no_bias_gelu_fusion no_bias_swiglu_fusion no_check_for_nan_in_loss_and_grad
+    no_contiguous_buffers_in_local_ddp no_create_attention_mask_in_dataloader no_data_sharding
+    no_delay_grad_reduce no_fp8_wgrad no_gradient_accumulation_fusion no_gradient_reduce_div_fusion
+    no_initialization no_langrl_external_server no_manual_gc_eval no_masked_softmax_fusion no_mmap_bin_files
+    no_one_logger no_overlap_p2p_communication no_persist_layer_norm no_pin_cpu_grads no_pin_cpu_params
+    no_query_key_layer_scaling no_rl_inference_logprobs_is_correction no_rl_skip_bos_token
+    no_rl_verify_model_weights_swap no_rope_freq no_rope_fusion no_scatter_gather_tensors_in_pipeline
+    no_stream_ckpt_dequant no_strict_fsdp_dtensor_load no_tokenizer_sentencepiece_ignore_extra_whitespaces
+    no_tp_comm_bulk_dgrad no_tp_comm_bulk_wgrad no_tp_comm_overlap_ag no_tp_comm_overlap_rs
+    no_tp_comm_split_ag no_tp_comm_split_rs no_use_layer_wise_param_layout
+    no_use_tokenizer_model_from_checkpoint_args no_weight_decay_cond_type
+    no_yarn_correction_range_round_to_int noise_density norm_epsilon num_dataset_builder_threads num_epoch
+    num_layers_at_end_in_bf16 num_layers_at_start_in_bf16 num_rollout num_speculative_tokens num_workers
+    nvtx_ranges object_storage_cache_path online_evaluation_config onnx_safe openai_gelu optimizer_cuda_graph
+    output_bert_embeddings overlap_cpu_optimizer_d2h_h2d overlap_dispatch_backward_with_experts_wgrad
+    overlap_p2p_communication overlap_p2p_communication_warmup_flush overlap_param_gather_with_optimizer_step
+    override_ckpt_iteration override_lr_scheduler override_opt_param_scheduler partition_activations
+    per_dataset_sequences_path per_split_data_args_path persistent_save_interval phase_transition_iterations
+    pipeline_dtype pipeline_model_parallel_comm_backend pp_partition_method pretrained_checkpoint profile
+    prompt_data prompt_path qk_l2_norm query_in_block_prob repeated_dataloader replication rerun_mode
+    reset_attention_mask reset_iteration reset_position_ids result_rejected_tracker_filename
+    retriever_report_topk_accuracies retriever_score_scaling retro_attention_gate retro_cyclic_train_iters
+    retro_no_verify_neighbor_count retro_return_doc_ids return_data_index reuse_grad_buf_for_mxfp8_param_ag
+    reweight_loss_based_on_position_frequency rl_calculate_intra_group_similarity rl_consumption_granularity
+    rl_importance_sampling_truncation_coef rl_inference_logprobs_is_correction rl_inference_parsers rl_profile
+    rl_profile_dir rl_prompts_per_eval rl_sequence_packing_algo rl_skip_bos_token rl_submission_granularity
+    rl_verify_model_weights_swap rollout_function_path rollout_shuffle run_workload_inspector_server
+    sample_rate save seed sft_tokenizer_prompt_format sgd_momentum sharp_enabled_group short_seq_prob
+    skip_train_iteration_range special_tokens split split_transformers standalone_embedding_stage
+    start_eval_at_iter start_weight_decay symmetric_ar_type sync_tp_duplicated_parameters
+    synchronize_each_layer te_rng_tracker test_data_path test_mode test_weighted_split_paths
+    test_weighted_split_paths_path titles_data_path tokenizer_metadata tokenizer_model tokenizer_name_or_path
+    tokenizer_prompt_format tokenizer_sentencepiece_legacy tokenizer_special_tokens torch_adam
+    tp_comm_bootstrap_backend tp_comm_overlap_cfg tp_comm_overlap_rs_dgrad train_data train_desc_path
+    train_doc_idx_path train_idx_path train_iters train_mode train_sample_idx_path train_samples
+    train_shuffle_idx_path train_sync_interval train_tokens transformer_type trust_remote_code
+    universal_checkpoint use_area_weighted_aspect_ratio use_checkpoint_lr_scheduler
+    use_checkpoint_opt_param_scheduler use_contiguous_buffers_in_ddp use_contiguous_buffers_in_local_ddp
+    use_contiguous_parameters_in_local_ddp use_cpu_initialization use_dataset_only use_dist_ckpt
+    use_flash_attn_builder use_fused_weighted_squared_relu use_legacy_static_engine use_loss_scaling use_mup
+    use_nccl_ub use_one_sent_docs use_persistent_ckpt_worker use_pytorch_profiler use_ring_exchange_p2p
+    use_rope_scaling use_same_sampling_seed_across_dp_ranks use_sharp use_te use_te_activation_func
+    use_tile_tags use_torch_optimizer_for_cpu_offload use_tp_pp_dp_mapping use_transformer_engine_op_fuser
+    use_wandb validation_set_names verify_integrity vocab_file warmup weight_decay weight_decay_incr_style
+    wgrad_deferral_limit z_loss_weight zero_allgather_bucket_size zero_contigious_gradients
+    zero_reduce_bucket_size zero_reduce_scatter";
+
+/// Arguments that change model, layout, memory or precision, and are not modelled.
+const MATTERS: &str = "\
+activation_func_clamp_value activation_offload_fraction attention_output_gate batch_size
+    biencoder_projection_dim biencoder_shared_query_context_model checkpoint_in_cpu colocate
+    cpu_offloading_retain_pinned_cpu_buffers cpu_optimizer cpu_torch_adam data_efficiency_curriculum_learning
+    dataloader_inter_document_masking dataloader_seq_length
+    ddp_param_name_patterns_for_fp32_local_accumulation ddp_reduce_scatter_with_fp32_accumulation
+    debug_rollout_only decoder_num_layers decoder_seq_length decrease_batch_size_if_needed
+    delay_offload_until_cuda_graph delta_offload_bytes_across_pp_ranks dino_head_hidden_size
+    dino_local_crops_number dino_local_img_size disable_clone_scatter_output_in_embedding
+    disable_dsa_indexer_rotate_activation disable_dsa_indexer_scoring_relu disable_mamba_mem_eff_path
+    disable_parallel_output disable_symmetric_registration disable_vision_class_token ds_inference
+    ds_sequence_parallel_fpdt ds_sequence_parallel_fpdt_chunk_size ds_sequence_parallel_fpdt_offloading
+    dsa_indexer_head_dim dsa_indexer_k_norm_epsilon dsa_indexer_k_norm_fp32 dsa_indexer_loss_coeff
+    dsa_indexer_n_heads dsa_indexer_rope_interleaved dsa_indexer_skip_topk_offset dsa_indexer_topk
+    dsa_indexer_topk_freq dsa_indexer_use_sparse_loss dsa_kernel_backend embed_layernorm
+    embedding_weights_in_fp32 enable_full_sharding_in_hsdp enable_zbh1_pipeline
+    encoder_pipeline_model_parallel_size encoder_tensor_model_parallel_size eval_only
+    experimental_attention_variant expert_tensor_parallel_num_weight_shards export_force_local_attention
+    export_kd_cfg export_kd_teacher_load export_kd_teacher_model_config export_model_type export_offline_model
+    export_qk_l2_norm export_quant_cfg export_real_quant_cfg fake_process_group
+    fine_grained_activation_offloading fine_grained_offloading_max_inflight_offloads fp32_residual_connection
+    fp4_format fp4_param_gather fp4_quantizer_factory fp4_recipe fp8_quantizer_factory freeze_all_layers
+    freeze_clip_vision_tower freeze_llm freeze_lm freeze_vit glu_activation grpo_group_size grpo_iterations
+    grpo_kl_beta grpo_prompts_per_step heterogeneous_layers_config_encoded_json
+    heterogeneous_layers_config_path hidden_size_teacher hybrid_attention_ratio hybrid_context_parallel
+    hybrid_layer_pattern hybrid_mlp_ratio hybrid_override_pattern ict_head_size image_size img_dim img_h img_w
+    inference inference_dynamic_batching inference_dynamic_batching_buffer_size_gb
+    inference_dynamic_batching_paused_buffer_size_gb inference_dynamic_batching_unified_memory_level
+    inprocess_active_world_size is_hybrid_model kd keep_fp8_transpose_cache kitchen_attention_backend
+    kitchen_config_file kitchen_recipe_number language_model_type linear_attention_freq linear_conv_kernel_dim
+    linear_key_head_dim linear_num_key_heads linear_num_value_heads linear_value_head_dim load_teacher
+    logits_load_dir logits_load_kd_loss_alpha logits_save_dir logits_save_dtype logits_save_top_k
+    logits_save_top_p logits_save_top_p_min_k mamba_head_dim mamba_num_groups mamba_num_heads
+    mamba_ssm_ngroups mamba_state_dim mamba_training_ssm_states_dtype max_num_tiles max_seqlen_per_dp_cp_rank
+    megatron_fsdp_max_pool_double_buffer memory_centric_tiled_linear min_offloaded_tensor_size
+    mlp_chunks_for_training mm_projector_type model_parallel_size moe_enable_routing_replay
+    moe_expert_rank_capacity_factor moe_extended_tp moe_hybridep_num_blocks_permute
+    moe_hybridep_num_blocks_unpermute moe_hybridep_num_sms_preprocessing
+    moe_hybridep_pad_uneven_dispatch_inputs moe_input_feature_slicing moe_latent_size moe_ncclep_static_shape
+    moe_ncclep_zero_copy moe_paged_stash moe_paged_stash_buffer_size_factor_cpu
+    moe_paged_stash_buffer_size_factor_cuda moe_paged_stash_page_size moe_router_force_biased
+    moe_routing_trace_capture_hidden_states moe_routing_trace_capture_logits mos mtp_detach_heads
+    mtp_hybrid_override_pattern mtp_standalone mtp_use_repeated_layer no_clone_scatter_output_in_embedding
+    no_dsa_indexer_rotate_activation no_dsa_indexer_scoring_relu
+    no_rl_offload_inference_model_weights_when_idle no_rl_partial_rollouts no_rl_persist_cuda_graphs
+    no_rl_training_cuda_graphs no_rl_use_sequence_packing num_attention_heads_teacher num_channels num_classes
+    num_experts_switch num_experts_teacher num_frames num_layers_teacher offload_modules
+    optimizer_offload_auto_threshold optimizer_offload_chunk_size outer_dp_sharding_strategy
+    packing_buffer_size packing_seq_length patch_dim patch_size perform_rl_step
+    pipeline_model_parallel_split_rank pixel_shuffle position_encoding_2d qk_clip random_ltd recompute_vision
+    ref_load refit_method remote_device retriever_seq_length retro_add_retriever
+    retro_encoder_attention_dropout retro_encoder_hidden_dropout retro_encoder_layers retro_num_neighbors
+    retro_num_retrieved_chunks retro_project_dir retro_workdir rl_generation_lag
+    rl_inference_expert_model_parallel_size rl_inference_expert_tensor_model_parallel_size
+    rl_inference_model_unified_memory_level rl_inference_pipeline_model_parallel_size
+    rl_inference_tensor_model_parallel_size rl_kv_cache_management_mode
+    rl_offload_inference_model_weights_when_idle rl_offload_kv_cache_during_training
+    rl_offload_optimizer_during_inference rl_partial_rollouts rl_persist_cuda_graphs
+    rl_remove_kv_cache_during_training rl_reset_cuda_graphs rl_sequence_packing_bin_size
+    rl_sequence_packing_max_sequences_per_bin rl_training_cuda_graphs rl_use_sequence_packing
+    rollout_num_gpus_per_engine scattered_embeddings sft skip_train softmax_type spatial_merge_size spec
+    step_batch_size_schedule suggested_communication_unit_size swin_backbone_type te_precision_config_file
+    temporal_patch_size tensor_parallel_num_weight_shards tile_factor transformer_timers use_bnb_optimizer
+    use_checkpoint_args use_grouped_gemm_for_dense_mlp use_grouped_gemm_for_shared_expert
+    use_kitchen_attention use_legacy_models use_mp_args_from_checkpoint_args use_normhead use_thumbnail
+    use_tiling use_tutel vision_backbone_type vision_model_type vision_pretraining vision_pretraining_type
+    vision_tower window_attn_skip_freq yaml_cfg";

@@ -1,0 +1,146 @@
+//! Files of `plantui export` for engines that take a module: split points for `torch.distributed.pipelining`, and a
+//! `PipelineModule` with its configuration for DeepSpeed.
+//!
+//! The files state stages, recomputation and batch; the model comes from elsewhere. Their first comment states the ranks.
+
+use plantui_core::source::LoadError;
+
+use super::zero;
+use crate::{
+    document::{Part, Syntax},
+    effects::Effects,
+    format::{Context, JobReader},
+    job::Draft,
+    setting::{Fact, Place, Settings, Value},
+};
+
+/// Reads exports that configure a module.
+pub(crate) struct TorchReader;
+
+static EFFECTS: Effects = Effects {
+    none: "split_spec.dict schedule stages_of_rank config schedule_class micro_batch_size sequence_length parts recompute recomputed layers",
+    prefixes: "call config. 0 train_ parser args engine",
+    matters: "",
+    by_sound: false,
+};
+
+impl JobReader for TorchReader {
+    fn id(&self) -> &'static str {
+        "torch"
+    }
+
+    fn title(&self) -> &'static str {
+        "a script of PyTorch pipelining or of DeepSpeed's PipelineModule"
+    }
+
+    fn recognise(&self, syntax: Syntax, part: &Part) -> Option<String> {
+        let own = ["split_spec", "parts"].into_iter().find(|name| part.settings.has(name));
+        own.filter(|_| syntax == Syntax::Python && part.name.is_empty()).map(ToString::to_string)
+    }
+
+    fn read(&self, part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
+        let settings = &part.settings;
+        draft.usual("stack", "megatron-2025");
+        ranks(draft, context);
+        let layers = draft.options.model.as_ref().map(|model| model.layers.len() as u64);
+        if settings.has("parts") {
+            deepspeed(settings, draft, layers)?;
+        } else {
+            torch(settings, draft, layers)?;
+        }
+        draft.usual("precision", "bf16");
+        draft.assume("sequence_length", "the model's longest, at most 8192", "--sequence-length");
+        Ok(())
+    }
+
+    fn effects(&self) -> &'static Effects {
+        &EFFECTS
+    }
+}
+
+/// Ranks and tensor degree of the first comment: `16 ranks: 4 stages x 2 replicas x tensor degree 2`.
+fn ranks(draft: &mut Draft<'_>, context: &Context<'_>) {
+    for (comment, line) in &context.document.comments {
+        let Some((ranks, rest)) = comment.split_once(" ranks: ") else { continue };
+        let degree = rest.split_once("tensor degree ").map(|(_, degree)| degree);
+        let digits = degree.and_then(|degree| degree.split(|c: char| !c.is_ascii_digit()).next());
+        let place = Place::new(draft.source, *line);
+        if let Ok(ranks) = ranks.parse::<u64>() {
+            draft.set("devices", Fact { value: ranks, place: place.clone() });
+        }
+        if let Some(tensor) = digits.and_then(|digits| digits.parse::<u64>().ok()) {
+            draft.set("tp", Fact { value: tensor, place });
+        }
+        return;
+    }
+}
+
+fn numbers(value: &Value) -> Vec<u64> {
+    value.text().split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+}
+
+fn torch(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Result<(), LoadError> {
+    let starts: Vec<(u64, Place)> = settings
+        .under("split_spec")
+        .filter_map(|(name, setting)| Some((name.rsplit('.').next()?.parse().ok()?, setting.place.clone())))
+        .collect();
+    settings.skip("split_spec");
+    let place = starts.first().map_or(Place::new(draft.source, 0), |(_, place)| place.clone());
+    let ranks = settings.take("stages_of_rank").map(|setting| match &setting.value {
+        Value::List(lists) => lists.iter().map(numbers).collect::<Vec<_>>(),
+        _ => vec![],
+    });
+    let parts = starts.len() as u64 + 1;
+    let stages = ranks.as_ref().map_or(parts, |ranks| ranks.len() as u64).max(1);
+    draft.set("pp", Fact { value: stages, place: place.clone() });
+    if parts > stages {
+        draft.set("vp", Fact { value: parts / stages, place: place.clone() });
+    }
+    if let Some(layers) = layers {
+        let bounds: Vec<u64> = std::iter::once(0).chain(starts.iter().map(|(start, _)| *start)).chain([layers]).collect();
+        let counts: Vec<String> = bounds.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).to_string()).collect();
+        draft.set("layers", Fact { value: counts.join(","), place: place.clone() });
+    }
+    let again = settings.take("recompute").map(|setting| (setting.value.clone(), setting.place.clone()));
+    if let Some((Value::List(names), place)) = again {
+        let all = layers.is_some_and(|layers| names.len() as u64 == layers);
+        let text = if names.is_empty() { "none" } else if all { "full" } else { "none" };
+        if !names.is_empty() && !all {
+            draft.note(format!("{place} recomputes {} layers, which is predicted as none", names.len()));
+        }
+        draft.set("recompute", Fact { value: text, place });
+    } else {
+        draft.usual("recompute", "none");
+    }
+    draft.maybe("mbs", settings.count("micro_batch_size")?);
+    draft.chunks = settings.count_of(&["n_microbatches", "microbatches"])?;
+    Ok(())
+}
+
+fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Result<(), LoadError> {
+    let Some(setting) = settings.take("parts") else { return Ok(()) };
+    let bounds = numbers(&setting.value);
+    if bounds.len() < 2 || bounds[0] != 0 || !bounds.is_sorted_by(|a, b| a < b) {
+        return Err(setting.error(format!("is {}, must be rising numbers from 0", setting.value.text()), "correct it"));
+    }
+    let place = setting.place.clone();
+    let mut counts: Vec<u64> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    draft.set("pp", Fact { value: counts.len() as u64, place: place.clone() });
+    // Entries around the blocks: the embedding before them, the head behind.
+    if let Some(layers) = layers {
+        let extra = counts.iter().sum::<u64>().saturating_sub(layers);
+        if (1..=4).contains(&extra) {
+            let last = counts.len() - 1;
+            counts[0] = counts[0].saturating_sub(1);
+            counts[last] = counts[last].saturating_sub(extra - 1);
+        }
+        let words: Vec<String> = counts.iter().map(u64::to_string).collect();
+        draft.set("layers", Fact { value: words.join(","), place: place.clone() });
+    }
+    let config = settings.part("config");
+    zero::configuration(&config, draft, true)?;
+    let again = settings.take("recomputed").map(|setting| numbers(&setting.value)).unwrap_or_default();
+    let text = if again.is_empty() { "none" } else { "full" };
+    draft.set("recompute", Fact { value: text, place });
+    Ok(())
+}

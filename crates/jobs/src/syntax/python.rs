@@ -1,0 +1,559 @@
+//! Python files, parsed and never run: each function, and the module itself, is a list of settings.
+//!
+//! `config.model.x = 4` is the setting `model.x`; a call `Config(training=Training(steps=1))` has `training.steps`, and
+//! the class in `training`. Constants of the file, arithmetic on them, and default arguments are known. A function of
+//! the file that another one calls contributes its settings. Linear in the text.
+
+use std::collections::BTreeMap;
+
+use plantui_core::source::LoadError;
+use ruff_python_ast::{
+    self as ast, BoolOp, CmpOp, Expr, Number, Operator, Stmt, UnaryOp,
+};
+use ruff_text_size::Ranged;
+
+use crate::setting::{Place, Setting, Settings, Value};
+
+/// Deepest nesting of calls and of brackets.
+const DEEPEST: usize = 60;
+
+/// Settings of a function, or of the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Recipe {
+    /// Name of the function; empty for the module.
+    pub(crate) name: String,
+    /// Its settings.
+    pub(crate) settings: Settings,
+}
+
+/// Recipes of a Python file in order, the module first. `defines` replaces parameters and constants.
+///
+/// # Errors
+/// [`LoadError`] with the line of a syntax error.
+pub(crate) fn read(text: &str, source: &str, defines: &BTreeMap<String, String>) -> Result<Vec<Recipe>, LoadError> {
+    let lines = line_starts(text);
+    if let Some(line) = too_deep(text) {
+        let problem = format!("nests brackets more than {DEEPEST} deep");
+        return Err(LoadError::file(source, problem, "give the configuration alone").on_line(Some(line)));
+    }
+    let module = ruff_python_parser::parse_module(text).map_err(|error| {
+        let line = line_of(&lines, error.location.start().to_usize());
+        LoadError::file(source, format!("is not read as Python: {}", error.error), "correct it").on_line(Some(line as usize))
+    })?;
+    let body = &module.syntax().body;
+    let functions: BTreeMap<&str, &ast::StmtFunctionDef> = body
+        .iter()
+        .filter_map(|statement| match statement {
+            Stmt::FunctionDef(function) => Some((function.name.as_str(), function)),
+            _ => None,
+        })
+        .collect();
+    let mut reader = Reader { source, lines: &lines, defines, functions: &functions, depth: 0 };
+    let mut constants = BTreeMap::new();
+    let mut module = Settings::default();
+    reader.block(body, &mut constants, &mut module, None);
+    let mut recipes = vec![Recipe { name: String::new(), settings: module }];
+    for statement in body {
+        if let Stmt::FunctionDef(function) = statement {
+            let mut settings = Settings::default();
+            reader.function(function, &constants, &mut settings);
+            recipes.push(Recipe { name: function.name.to_string(), settings });
+        }
+    }
+    Ok(recipes)
+}
+
+fn line_starts(text: &str) -> Vec<usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+}
+
+fn line_of(lines: &[usize], offset: usize) -> u32 {
+    u32::try_from(lines.partition_point(|start| *start <= offset)).unwrap_or(u32::MAX)
+}
+
+/// Line where brackets are nested too deep for the recursive parser.
+fn too_deep(text: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (number, line) in text.lines().enumerate() {
+        for byte in line.bytes() {
+            match byte {
+                b'(' | b'[' | b'{' => depth += 1,
+                b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth > DEEPEST {
+                return Some(number + 1);
+            }
+        }
+        // Indentation nests blocks.
+        if line.len() - line.trim_start().len() > 400 {
+            return Some(number + 1);
+        }
+    }
+    None
+}
+
+type Constants = BTreeMap<String, Value>;
+
+struct Reader<'a> {
+    source: &'a str,
+    lines: &'a [usize],
+    defines: &'a BTreeMap<String, String>,
+    functions: &'a BTreeMap<&'a str, &'a ast::StmtFunctionDef>,
+    depth: usize,
+}
+
+impl Reader<'_> {
+    fn place(&self, node: &impl Ranged) -> Place {
+        Place::new(self.source, line_of(self.lines, node.start().to_usize()))
+    }
+
+    fn function(&mut self, function: &ast::StmtFunctionDef, constants: &Constants, settings: &mut Settings) {
+        if self.depth > DEEPEST {
+            return;
+        }
+        self.depth += 1;
+        let mut own = constants.clone();
+        for parameter in function.parameters.iter_non_variadic_params() {
+            let name = parameter.parameter.name.as_str();
+            let value = match (self.defines.get(name), &parameter.default) {
+                (Some(value), _) => Value::Text(value.clone()),
+                (None, Some(default)) => self.value(default, &own),
+                (None, None) => Value::Unknown(format!("`{name}` is a parameter (--define {name}=VALUE)")),
+            };
+            own.insert(name.into(), value);
+        }
+        self.block(&function.body, &mut own, settings, None);
+        self.depth -= 1;
+    }
+
+    /// Statements of a block. Under an unknown condition, what they set is unknown.
+    fn block(&mut self, body: &[Stmt], constants: &mut Constants, settings: &mut Settings, condition: Option<&str>) {
+        for statement in body {
+            match statement {
+                Stmt::Assign(assign) => {
+                    for target in &assign.targets {
+                        self.assignment(target, &assign.value, constants, settings, condition);
+                    }
+                }
+                Stmt::AnnAssign(assign) => {
+                    if let Some(value) = &assign.value {
+                        self.assignment(&assign.target, value, constants, settings, condition);
+                    }
+                }
+                Stmt::Return(done) => {
+                    if let Some(Expr::Call(call)) = done.value.as_deref() {
+                        self.call("", call, constants, settings, condition);
+                    } else if let Some(Expr::Dict(dict)) = done.value.as_deref() {
+                        self.dictionary("", dict, constants, settings, condition);
+                    }
+                }
+                Stmt::Expr(expression) => {
+                    if let Expr::Call(call) = &*expression.value {
+                        self.statement_call(call, constants, settings, condition);
+                    }
+                }
+                Stmt::If(branch) => self.branches(branch, constants, settings, condition),
+                Stmt::With(with) => self.block(&with.body, constants, settings, condition),
+                Stmt::Try(attempt) => self.block(&attempt.body, constants, settings, condition),
+                Stmt::For(each) => {
+                    let told = format!("a loop in line {}", self.place(each).line);
+                    self.block(&each.body, constants, settings, Some(condition.unwrap_or(&told)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn branches(
+        &mut self,
+        branch: &ast::StmtIf,
+        constants: &mut Constants,
+        settings: &mut Settings,
+        condition: Option<&str>,
+    ) {
+        let line = self.place(branch).line;
+        let mut unknown = None;
+        let first = (Some(&*branch.test), &branch.body);
+        let rest = branch.elif_else_clauses.iter().map(|clause| (clause.test.as_ref(), &clause.body));
+        for (test, body) in std::iter::once(first).chain(rest) {
+            let holds = test.map_or(Some(true), |test| self.truth(test, constants));
+            match holds {
+                Some(false) => {}
+                Some(true) => {
+                    self.block(body, constants, settings, unknown.as_deref().or(condition));
+                    return;
+                }
+                None => {
+                    let told = format!("the condition in line {line} is not known");
+                    self.block(body, constants, settings, Some(&told));
+                    unknown = Some(told);
+                }
+            }
+        }
+    }
+
+    fn truth(&mut self, test: &Expr, constants: &Constants) -> Option<bool> {
+        match test {
+            Expr::UnaryOp(not) if not.op == UnaryOp::Not => self.truth(&not.operand, constants).map(|holds| !holds),
+            Expr::BoolOp(both) => {
+                let any = both.op == BoolOp::Or;
+                let sides: Vec<Option<bool>> = both.values.iter().map(|side| self.truth(side, constants)).collect();
+                if sides.contains(&Some(any)) {
+                    return Some(any);
+                }
+                sides.iter().all(Option::is_some).then_some(!any)
+            }
+            Expr::Compare(compare) => {
+                let ([operator], [right]) = (&compare.ops[..], &compare.comparators[..]) else { return None };
+                let left = self.value(&compare.left, constants);
+                let right = self.value(right, constants);
+                // The usual guard of a script.
+                if left == Value::Text("__name__".into()) {
+                    return Some(true);
+                }
+                if matches!(left, Value::Unknown(_)) || matches!(right, Value::Unknown(_)) {
+                    return None;
+                }
+                let numbers = || Some((left.text().parse::<f64>().ok()?, right.text().parse::<f64>().ok()?));
+                match operator {
+                    CmpOp::Eq | CmpOp::Is => Some(left == right),
+                    CmpOp::NotEq | CmpOp::IsNot => Some(left != right),
+                    CmpOp::Lt => numbers().map(|(a, b)| a < b),
+                    CmpOp::LtE => numbers().map(|(a, b)| a <= b),
+                    CmpOp::Gt => numbers().map(|(a, b)| a > b),
+                    CmpOp::GtE => numbers().map(|(a, b)| a >= b),
+                    CmpOp::In | CmpOp::NotIn => match &right {
+                        Value::List(list) => Some(list.contains(&left) == (*operator == CmpOp::In)),
+                        _ => None,
+                    },
+                }
+            }
+            other => match self.value(other, constants) {
+                Value::Unknown(_) => None,
+                value => Some(!value.is_off()),
+            },
+        }
+    }
+
+    fn assignment(
+        &mut self,
+        target: &Expr,
+        value: &Expr,
+        constants: &mut Constants,
+        settings: &mut Settings,
+        condition: Option<&str>,
+    ) {
+        match target {
+            Expr::Name(name) => {
+                let name = name.id.as_str();
+                if !self.defines.contains_key(name) {
+                    let known = match condition {
+                        Some(condition) => Value::Unknown(format!("`{name}`: {condition}")),
+                        None => self.value(value, constants),
+                    };
+                    constants.insert(name.into(), known);
+                } else if let Some(defined) = self.defines.get(name) {
+                    constants.insert(name.into(), Value::Text(defined.clone()));
+                }
+                self.setting(name, target, value, constants, settings, condition);
+            }
+            Expr::Attribute(_) | Expr::Subscript(_) => {
+                if let Some(path) = path_of(target) {
+                    // Without the variable that holds the configuration.
+                    let inner = path.split_once('.').map_or(path.as_str(), |(_, inner)| inner).to_string();
+                    self.setting(&inner, target, value, constants, settings, condition);
+                }
+            }
+            Expr::Tuple(targets) => {
+                if let Expr::Tuple(values) = value
+                    && targets.elts.len() == values.elts.len()
+                {
+                    for (target, value) in targets.elts.iter().zip(&values.elts) {
+                        self.assignment(target, value, constants, settings, condition);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Setting of a path.
+    fn setting(
+        &mut self,
+        path: &str,
+        at: &Expr,
+        value: &Expr,
+        constants: &Constants,
+        settings: &mut Settings,
+        condition: Option<&str>,
+    ) {
+        match value {
+            Expr::Call(call) => {
+                self.push(settings, path, Value::Text(path_of(&call.func).unwrap_or_default()), at, condition);
+                // The configuration that a function starts from has its settings without a prefix.
+                let base = !path.contains('.') && self.functions.contains_key(path_of(&call.func).unwrap_or_default().as_str());
+                self.call(if base { "" } else { path }, call, constants, settings, condition);
+            }
+            Expr::Dict(dict) => {
+                self.push(settings, path, Value::Text("dict".into()), at, condition);
+                self.dictionary(path, dict, constants, settings, condition);
+            }
+            other => {
+                let value = self.value(other, constants);
+                self.push(settings, path, value, at, condition);
+            }
+        }
+    }
+
+    fn push(&self, settings: &mut Settings, path: &str, value: Value, at: &impl Ranged, condition: Option<&str>) {
+        let value = match condition {
+            Some(condition) => Value::Unknown(condition.into()),
+            None => value,
+        };
+        settings.push(Setting::new(path, value, self.place(at)));
+    }
+
+    /// Arguments of a call as settings inside a path. A function of the file is followed.
+    fn call(
+        &mut self,
+        path: &str,
+        call: &ast::ExprCall,
+        constants: &Constants,
+        settings: &mut Settings,
+        condition: Option<&str>,
+    ) {
+        let join = |name: &str| if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+        let name = path_of(&call.func).unwrap_or_default();
+        if let Some(function) = self.functions.get(name.as_str()).copied() {
+            let mut own = constants.clone();
+            for keyword in &call.arguments.keywords {
+                if let Some(name) = &keyword.arg {
+                    let value = self.value(&keyword.value, constants);
+                    own.insert(name.to_string(), value);
+                }
+            }
+            let mut inner = Settings::default();
+            self.function(function, &own, &mut inner);
+            for setting in inner.iter() {
+                settings.push(Setting::new(&join(&setting.written), setting.value.clone(), setting.place.clone()));
+            }
+            return;
+        }
+        for (index, argument) in call.arguments.args.iter().enumerate() {
+            self.setting(&join(&index.to_string()), argument, argument, constants, settings, condition);
+        }
+        for keyword in &call.arguments.keywords {
+            match &keyword.arg {
+                Some(name) => {
+                    self.setting(&join(name.as_str()), &keyword.value, &keyword.value, constants, settings, condition);
+                }
+                None => {
+                    if let Expr::Dict(dict) = &keyword.value {
+                        self.dictionary(path, dict, constants, settings, condition);
+                    }
+                }
+            }
+        }
+    }
+
+    fn dictionary(
+        &mut self,
+        path: &str,
+        dict: &ast::ExprDict,
+        constants: &Constants,
+        settings: &mut Settings,
+        condition: Option<&str>,
+    ) {
+        for item in &dict.items {
+            let Some(key) = &item.key else { continue };
+            let name = self.value(key, constants).text();
+            let name = if path.is_empty() { name } else { format!("{path}.{name}") };
+            self.setting(&name, key, &item.value, constants, settings, condition);
+        }
+    }
+
+    /// Call that stands alone: a function of the file that changes the configuration, or something unknown.
+    fn statement_call(
+        &mut self,
+        call: &ast::ExprCall,
+        constants: &Constants,
+        settings: &mut Settings,
+        condition: Option<&str>,
+    ) {
+        let Some(name) = path_of(&call.func) else { return };
+        match self.functions.get(name.as_str()).copied() {
+            Some(function) if condition.is_none() => self.function(function, constants, settings),
+            _ => self.push(settings, &format!("call {name}"), Value::Bool(true), call, condition),
+        }
+    }
+
+    /// Value of an expression.
+    fn value(&mut self, expression: &Expr, constants: &Constants) -> Value {
+        self.depth += 1;
+        let value = if self.depth > 4 * DEEPEST {
+            Value::Unknown("an expression that is nested too deep".into())
+        } else {
+            self.value_of(expression, constants)
+        };
+        self.depth -= 1;
+        value
+    }
+
+    fn value_of(&mut self, expression: &Expr, constants: &Constants) -> Value {
+        let unknown = |what: &str| Value::Unknown(format!("{what} is computed when the job starts"));
+        match expression {
+            Expr::NoneLiteral(_) => Value::Null,
+            Expr::BooleanLiteral(literal) => Value::Bool(literal.value),
+            Expr::StringLiteral(literal) => Value::Text(literal.value.to_str().into()),
+            Expr::NumberLiteral(literal) => match &literal.value {
+                Number::Int(number) => Value::Text(number.to_string()),
+                Number::Float(number) => Value::Text(number.to_string()),
+                Number::Complex { .. } => unknown("a complex number"),
+            },
+            Expr::Name(name) => match constants.get(name.id.as_str()) {
+                Some(value) => value.clone(),
+                None if name.id.as_str() == "__name__" => Value::Text("__name__".into()),
+                None => Value::Unknown(format!("`{0}` is no constant of the file (--define {0}=VALUE)", name.id)),
+            },
+            Expr::Attribute(_) => path_of(expression).map_or_else(|| unknown("an attribute"), Value::Text),
+            Expr::List(list) => Value::List(list.elts.iter().map(|value| self.value(value, constants)).collect()),
+            Expr::Tuple(list) => Value::List(list.elts.iter().map(|value| self.value(value, constants)).collect()),
+            Expr::Set(list) => Value::List(list.elts.iter().map(|value| self.value(value, constants)).collect()),
+            Expr::UnaryOp(negative) if negative.op == UnaryOp::USub => match self.value(&negative.operand, constants) {
+                Value::Text(text) => Value::Text(format!("-{text}")),
+                other => other,
+            },
+            Expr::BinOp(both) => {
+                let (left, right) = (self.value(&both.left, constants), self.value(&both.right, constants));
+                combined(both.op, left, right)
+            }
+            Expr::If(choice) => match self.truth(&choice.test, constants) {
+                Some(true) => self.value(&choice.body, constants),
+                Some(false) => self.value(&choice.orelse, constants),
+                None => unknown("a conditional value"),
+            },
+            Expr::Compare(_) | Expr::BoolOp(_) | Expr::UnaryOp(_) => match self.truth(expression, constants) {
+                Some(holds) => Value::Bool(holds),
+                None => unknown("a condition"),
+            },
+            Expr::Call(call) => match path_of(&call.func) {
+                Some(name) => Value::Unknown(format!("`{name}(..)` is computed when the job starts")),
+                None => unknown("a call"),
+            },
+            _ => unknown("an expression"),
+        }
+    }
+}
+
+/// Dotted path of names; string and number subscripts are parts of it.
+fn path_of(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Name(name) => Some(name.id.to_string()),
+        Expr::Attribute(attribute) => Some(format!("{}.{}", path_of(&attribute.value)?, attribute.attr)),
+        Expr::Subscript(subscript) => {
+            let key = match &*subscript.slice {
+                Expr::StringLiteral(literal) => literal.value.to_str().to_string(),
+                Expr::NumberLiteral(literal) => match &literal.value {
+                    Number::Int(number) => number.to_string(),
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            Some(format!("{}.{key}", path_of(&subscript.value)?))
+        }
+        // `AutoBridge.from_hf_pretrained("name").to_megatron_provider()`
+        Expr::Call(call) => path_of(&call.func),
+        _ => None,
+    }
+}
+
+fn combined(operator: Operator, left: Value, right: Value) -> Value {
+    match (operator, left, right) {
+        (_, Value::Unknown(reason), _) | (_, _, Value::Unknown(reason)) => Value::Unknown(reason),
+        (Operator::Mult, Value::List(list), Value::Text(times)) | (Operator::Mult, Value::Text(times), Value::List(list)) => {
+            let times = times.parse::<usize>().unwrap_or(0).min(4096);
+            Value::List(std::iter::repeat_n(list, times).flatten().take(super::MOST_SETTINGS).collect())
+        }
+        (Operator::Add, Value::List(left), Value::List(right)) => Value::List(left.into_iter().chain(right).collect()),
+        (operator, Value::Text(left), Value::Text(right)) => {
+            let whole = || Some((left.parse::<i64>().ok()?, right.parse::<i64>().ok()?));
+            if let Some((a, b)) = whole() {
+                let value = match operator {
+                    Operator::Add => a.checked_add(b),
+                    Operator::Sub => a.checked_sub(b),
+                    Operator::Mult => a.checked_mul(b),
+                    Operator::FloorDiv => a.checked_div_euclid(b),
+                    Operator::Mod => a.checked_rem_euclid(b),
+                    Operator::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+                    Operator::Div if b != 0 && a % b == 0 => a.checked_div(b),
+                    _ => None,
+                };
+                return value.map_or_else(|| Value::Unknown("arithmetic".into()), |value| Value::Text(value.to_string()));
+            }
+            match (operator, left.parse::<f64>(), right.parse::<f64>()) {
+                (Operator::Mult, Ok(a), Ok(b)) => Value::Text((a * b).to_string()),
+                (Operator::Div, Ok(a), Ok(b)) if b != 0.0 => Value::Text((a / b).to_string()),
+                (Operator::Add, Err(_), _) | (Operator::Add, _, Err(_)) => Value::Text(left + &right),
+                _ => Value::Unknown("arithmetic".into()),
+            }
+        }
+        _ => Value::Unknown("an operation".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipes(text: &str) -> Vec<Recipe> {
+        read(text, "a.py", &BTreeMap::new()).unwrap()
+    }
+
+    fn value(recipe: &Recipe, name: &str) -> Option<(String, u32)> {
+        recipe.settings.look(name).map(|setting| (setting.value.text(), setting.place.line))
+    }
+
+    #[test]
+    fn calls_assignments_and_constants_become_settings() {
+        let all = recipes(
+            "TP = 2\nPARTS = [['a', 'b'], ['c']]\ndef job(pp=4, seq: int = 8 * 1024):\n    cfg = base()\n    cfg.model.tp = TP * 2\n    cfg.pp = pp\n    cfg[\"seq\"] = seq\n    return Config(\n        training=Training(batch=8, dtype=torch.bfloat16),\n        ac=FullAC.Config(),\n        spec=registry(\"8B\"),\n    )\ndef base():\n    c = X()\n    c.vocab = 32\n    return c\n",
+        );
+        let (module, job) = (&all[0], &all[1]);
+        assert_eq!(value(module, "tp"), Some(("2".into(), 1)));
+        assert_eq!(value(module, "parts").map(|(text, _)| text), Some("[[a, b], [c]]".into()));
+        for (name, expected, line) in [
+            ("model.tp", "4", 5),
+            ("pp", "4", 6),
+            ("seq", "8192", 7),
+            ("training.batch", "8", 9),
+            ("training.dtype", "torch.bfloat16", 9),
+            ("ac", "FullAC.Config", 10),
+            ("spec.0", "8B", 11),
+            ("vocab", "32", 15),
+        ] {
+            assert_eq!(value(job, name), Some((expected.into(), line)), "{name}");
+        }
+    }
+
+    #[test]
+    fn conditions_are_followed_or_leave_values_unknown() {
+        let text = "def job(size='8b', fast=None):\n    if size == '8b':\n        c.tp = 1\n    else:\n        c.tp = 8\n    if gpu():\n        c.pp = 2\n    if fast is not None:\n        c.x = 1\n";
+        let all = recipes(text);
+        assert_eq!(value(&all[1], "tp"), Some(("1".into(), 3)));
+        assert!(value(&all[1], "pp").unwrap().0.contains("condition in line 6"));
+        assert_eq!(value(&all[1], "x"), None);
+        let large = BTreeMap::from([("size".to_string(), "70b".to_string())]);
+        assert_eq!(value(&read(text, "a.py", &large).unwrap()[1], "tp"), Some(("8".into(), 5)));
+    }
+
+    #[test]
+    fn hostile_files_are_refused_or_read() {
+        for text in ["def f(:", "x = ", "(", "f\"{", &"(".repeat(100_000), &format!("x = {}1", "not ".repeat(50))] {
+            let _ = read(text, "a.py", &BTreeMap::new());
+        }
+        let _ = recipes("def f():\n    f()\nx = 2 ** 999\ny = [1] * 99999999\nz = x / 0\n");
+        let deep = format!("x = 1{}", " + 1".repeat(3_000));
+        let _ = recipes(&deep);
+    }
+}

@@ -1,0 +1,77 @@
+//! Plan of a job as it runs, as a document.
+
+use super::Failure;
+use crate::{
+    cluster::GivenLimits,
+    export::plan_json,
+    family::{self, training::configured},
+    jobs::Job,
+    plan::{
+        configuration::ConfigurationPart,
+        document::{Document, ExecutionPart, ObjectivePart, SCHEMA, WorkloadPart, limits_part, stage_parts},
+    },
+    planner::Search,
+    run::Simulation,
+    simulate::{LEAST_TIME, Schedule},
+    family::training::request::ResolvedRequest,
+    workload::Workload,
+};
+
+/// Document of schema `plantui.plan/1`.
+///
+/// # Errors
+/// [`Failure`] if the run has no plan.
+pub(super) fn json(workload: &Workload, resolved: &ResolvedRequest, job: &Job) -> Result<String, Failure> {
+    let no_plan = || Failure::refused(format!("{}: the job has no plan", job.source), "");
+    let profile = workload.training().ok_or_else(no_plan)?;
+    let run = &resolved.run;
+    let configuration = crate::plan::Configuration {
+        layers: run.layers.clone(),
+        head_alone: run.head_alone,
+        zero_bubble: run.zero_bubble,
+        ..profile.configuration(run.layout, run.recompute)
+    };
+    let split = configured::split(profile, &configuration).ok_or_else(no_plan)?;
+    let plan = configured::plan(profile, configuration, &split);
+    let limits = family::resolve(workload, &GivenLimits::default())
+        .map_err(|missing| Failure::lacks(&workload.source, &missing))?;
+    let score = family::check(workload, &limits, &plan);
+    let search = Search::new(Some(LEAST_TIME), 0);
+    let schedule = plan.execution.map_or(Schedule::OneForwardOneBackward, |own| own.schedule);
+    let simulation = Simulation::within(workload, &limits, &plan, schedule, &search).ok();
+    let execution = plan.execution.map(ExecutionPart::from).unwrap_or_default();
+    let broken = score.violations.iter().map(ToString::to_string);
+    let notes = job.notes.iter().cloned().chain(broken).chain([format!("read from {}, not planned", job.title)]);
+    let document = Document {
+        schema: SCHEMA.into(),
+        workload: Some(WorkloadPart::from(workload)),
+        planner: None,
+        limits: Some(limits_part(&limits, family::of(workload).limits())),
+        status: score.is_valid().then(|| "feasible".into()),
+        objective: (score.is_valid() && score.value.is_finite()).then(|| ObjectivePart {
+            name: score.measure.name().into(),
+            value: score.value,
+            unit: score.measure.unit().into(),
+            parameters: score.measure.parameters(),
+        }),
+        lower_bound: None,
+        proven_among: None,
+        stages: stage_parts(workload, &plan, Some(&score)),
+        configuration: plan.configuration().map(ConfigurationPart::from),
+        configurations: vec![],
+        prediction: family::of(workload).prediction(&limits, &plan),
+        operators: vec![],
+        mapping: None,
+        schedule: execution.schedule,
+        virtual_stages: execution.virtual_stages,
+        warmup: execution.warmup,
+        simulation: simulation
+            .as_ref()
+            .filter(|_| score.is_valid())
+            .map(|it| plan_json::simulation_part(&it.pipeline, it.schedule, &it.timeline)),
+        infeasible: None,
+        stats: std::collections::BTreeMap::new(),
+        notes: notes.collect(),
+    };
+    Ok(plan_json::to_json(&document))
+}

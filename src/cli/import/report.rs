@@ -1,0 +1,380 @@
+//! Page of an imported job, and its JSON document.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use super::ImportedJob;
+use crate::{
+    cli::{
+        cost::CostArgs,
+        estimate::report::EstimateReport,
+        report::{line, table},
+    },
+    family::training::{Estimate, Fits, TrainingSettings, request::ResolvedRequest},
+    jobs::{Place, Unused},
+    units,
+    workload::training::{Modules, TrainingRun},
+};
+
+/// Width of lists of names.
+const WIDTH: usize = 100;
+
+/// Smaller relative differences count as equal.
+const EQUAL: f64 = 0.005;
+
+/// Name of the division of weights, gradients and state over replicas.
+fn sharding(settings: &TrainingSettings) -> &'static str {
+    match settings.zero() {
+        _ if settings.fsdp && settings.hsdp > 0 => "hsdp",
+        0 => "none",
+        1 => "zero1",
+        2 => "zero2",
+        _ => "zero3",
+    }
+}
+
+/// Parts that lie in the host's memory.
+fn offload(settings: &TrainingSettings) -> Vec<&'static str> {
+    let all = [
+        (settings.optimizer_offload, "optimizer"),
+        (settings.parameter_offload, "parameters"),
+        (settings.activation_offload > 0, "activations"),
+    ];
+    all.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect()
+}
+
+fn adapter(settings: &TrainingSettings) -> String {
+    settings.adapter.map_or("none".into(), |adapter| adapter.to_string())
+}
+
+/// Recomputation with the modules that the stack's usual selection means.
+fn recompute(run: &TrainingRun) -> String {
+    let text = run.recompute.to_string();
+    if text == "selective" && !run.modules().is_empty() && run.modules() != Modules::NONE {
+        return format!("selective:{}", run.modules().names().join(","));
+    }
+    text
+}
+
+impl ImportedJob<'_> {
+    /// Place of a fact, by its name in a request.
+    fn place(&self, name: &str) -> Option<String> {
+        self.job.facts.get(name).map(|fact| fact.place.to_string())
+    }
+
+    /// First place of several facts.
+    fn place_of(&self, names: &[&str]) -> Option<String> {
+        names.iter().find_map(|name| self.place(name))
+    }
+
+    /// Facts: label, value, place.
+    fn facts(&self) -> Vec<(&'static str, String, Option<String>)> {
+        let (run, model) = (&self.resolved.run, self.model);
+        let layout = &run.layout;
+        let place = |name: &str| self.place(name);
+        let parameters = model.parameters() as f64;
+        let billions =
+            if parameters >= 1e9 { format!("{:.2} G", parameters / 1e9) } else { format!("{:.1} M", parameters / 1e6) };
+        let sizes = format!("{}, {billions} parameters, {} layers of width {}", model.name, model.layers.len(), model.hidden);
+        let stated = self.job.model.as_ref().map(|model| model.place.to_string());
+        let mut rows = vec![
+            ("model", sizes, stated),
+            ("sequence length", run.sequence.to_string(), place("sequence_length")),
+            ("precision", run.precision.id().to_string(), place("precision")),
+            ("devices", self.resolved.devices.to_string(), place("devices")),
+            ("TP", layout.tensor.to_string(), place("tp")),
+            ("PP", layout.pipeline.to_string(), place("pp")),
+        ];
+        let optional = [
+            ("VP", layout.virtual_stages, "vp"),
+            ("CP", layout.context, "cp"),
+            ("EP", layout.expert, "ep"),
+            ("ETP", layout.expert_tensor, "etp"),
+        ];
+        for (label, degree, name) in optional {
+            if degree > 1 || place(name).is_some_and(|_| model.has_experts() && name.starts_with('e')) {
+                rows.push((label, degree.to_string(), place(name)));
+            }
+        }
+        rows.push(("DP", layout.data.to_string(), Some("follows from the devices".into())));
+        rows.push(("micro-batch", layout.micro_batch.to_string(), place("mbs")));
+        rows.push(("global batch", run.global_batch.to_string(), place("global_batch")));
+        rows.push(("recompute", recompute(run), place("recompute")));
+        rows.push(("sharding", sharding(&run.settings).into(), self.place_of(&["zero", "fsdp", "hsdp", "distributed_optimizer"])));
+        let away = offload(&run.settings);
+        if !away.is_empty() {
+            let place = self.place_of(&["optimizer_offload", "parameter_offload", "activation_offload"]);
+            rows.push(("offload", away.join(", "), place));
+        }
+        if run.settings.adapter.is_some() {
+            rows.push(("adapter", adapter(&run.settings), place("adapter")));
+        }
+        if !run.layers.is_empty() {
+            let counts: Vec<String> = run.layers.iter().map(u32::to_string).collect();
+            rows.push(("layers of stages", counts.join(","), place("layers")));
+        }
+        if let Some(schedule) = run.zero_bubble {
+            rows.push(("schedule", schedule.id().into(), place("schedule")));
+        }
+        rows
+    }
+
+    /// Page for people.
+    pub(super) fn page(&self) -> String {
+        let mut text = String::new();
+        let job = self.job;
+        let recipe = job.recipe.as_ref().map_or(String::new(), |recipe| format!(", {recipe}"));
+        line(&mut text, format_args!("{}: {}{recipe}", job.source, job.title));
+        text.push('\n');
+        let mut rows = vec![["read", "", "from"].map(String::from).to_vec()];
+        for (label, value, place) in self.facts() {
+            rows.push(vec![label.into(), value, place.unwrap_or_else(|| "default of the engine".into())]);
+        }
+        left_table(&mut text, &rows);
+        text.push('\n');
+        for assumption in &job.assumed {
+            line(&mut text, format_args!("assumed: {} {} ({})", assumption.name, assumption.value, assumption.flag));
+        }
+        listed(&mut text, "no effect", &job.no_effect);
+        listed(&mut text, "not understood", &job.not_understood);
+        for note in &job.notes {
+            line(&mut text, format_args!("note: {note}"));
+        }
+        text.push('\n');
+        self.comparison(&mut text);
+        self.outcome(&mut text);
+        text
+    }
+
+    /// The job as it runs beside the best found.
+    fn comparison(&self, text: &mut String) {
+        let as_it_runs = self.column(self.estimate, &self.resolved.run, self.resolved.devices);
+        let best = self.best.map(|best| self.column(&best.estimate, &best.run, best.devices));
+        let labels = [
+            "", "layout", "recompute", "sharding", "iteration", "tokens/s/device", "MFU", "memory", "fits",
+        ];
+        let rows: Vec<Vec<String>> = labels
+            .iter()
+            .enumerate()
+            .map(|(index, label)| {
+                let mut row = vec![(*label).to_string(), as_it_runs[index].clone()];
+                row.extend(best.as_ref().map(|best| best[index].clone()));
+                row
+            })
+            .collect();
+        let mut rows = rows;
+        rows[0][1] = "as it runs".into();
+        if let Some(head) = rows[0].get_mut(2) {
+            *head = "best found".into();
+        }
+        left_table(text, &rows);
+        line(text, format_args!("trust: {}", self.estimate.trust.summary()));
+        if let Some(implausible) = &self.estimate.implausible {
+            line(text, format_args!("{implausible}"));
+        }
+    }
+
+    fn column(&self, estimate: &Estimate, run: &TrainingRun, devices: u64) -> [String; 9] {
+        let whole = estimate.memory_bytes + run.settings.reserve_bytes;
+        let limit = estimate.limit_bytes;
+        let fewer = if devices == self.resolved.devices { String::new() } else { format!(" on {devices} devices") };
+        [
+            String::new(),
+            format!("{}{fewer}", run.layout),
+            recompute(run),
+            sharding(&run.settings).into(),
+            units::seconds(estimate.iteration_s),
+            format!("{:.0}", estimate.tokens_per_s_per_device),
+            units::percent(estimate.mfu),
+            format!("{} of {}", units::bytes_beside(whole, limit), units::bytes_exact(limit)),
+            estimate.fits.with_excess(whole, limit),
+        ]
+    }
+
+    /// Difference, what would make the job fit, what was measured, and the commands that go on.
+    fn outcome(&self, text: &mut String) {
+        if self.estimate.fits == Fits::No {
+            let fullest = self.fullest_stage();
+            let told: Vec<String> = self
+                .remedies
+                .iter()
+                .take(3)
+                .map(|remedy| format!("{} ({})", remedy.flags, units::seconds(remedy.iteration_s)))
+                .collect();
+            let told = if told.is_empty() { "no single change makes it fit".into() } else { format!("it fits with {}", told.join(", or ")) };
+            line(text, format_args!("does not fit on {fullest}; {told}"));
+        }
+        match self.best {
+            Some(best) => {
+                line(text, format_args!("{} ({})", difference(self.estimate, &best.estimate), best.summary));
+            }
+            None => line(text, format_args!("no layout fits on {} devices", self.resolved.devices)),
+        }
+        if let Some(measured) = &self.job.measured {
+            let off = self.estimate.iteration_s / measured.iteration_s - 1.0;
+            line(
+                text,
+                format_args!(
+                    "measured: {}/iteration, the median of {}; the prediction is {} {}",
+                    units::seconds(measured.iteration_s),
+                    units::counted(measured.iterations, "iteration"),
+                    units::percent(off.abs()),
+                    if off < 0.0 { "shorter" } else { "longer" }
+                ),
+            );
+            if let Some(bytes) = measured.memory_bytes {
+                line(text, format_args!("measured: {} at the peak", units::bytes(bytes)));
+            }
+            let calibrate = self.call.replacen("plantui import", "plantui calibrate MODEL --runs", 1);
+            line(text, format_args!("calibrate: {calibrate} --write ours.json"));
+        }
+        line(text, format_args!("export: {} --workload job.json", self.call));
+        line(text, format_args!("        plantui plan job.json --json | plantui export - --to {}", self.engine()));
+    }
+
+    /// Engine that takes the best plan: that of the job if it is written.
+    fn engine(&self) -> &'static str {
+        match self.job.format {
+            "torchtitan" => "torchtitan",
+            "megatron-bridge" | "nemo" => "megatron-bridge",
+            "maxtext" => "maxtext",
+            _ => "megatron",
+        }
+    }
+
+    /// Stage with the most memory, and its ranks.
+    fn fullest_stage(&self) -> String {
+        let stages = &self.estimate.stages;
+        let totals = stages.iter().map(|stage| stage.memory.total());
+        let (index, _) = totals.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0));
+        let each = self.resolved.run.layout.stage_devices();
+        let first = index as u64 * each;
+        if stages.len() == 1 {
+            return "any device".into();
+        }
+        format!("the devices of stage {} (ranks {first} to {})", index + 1, first + each - 1)
+    }
+
+    /// Document of schema `plantui.import/1`.
+    pub(super) fn json(&self) -> String {
+        let (run, job) = (&self.resolved.run, self.job);
+        let layout = &run.layout;
+        let sources: Map<String, Value> = job
+            .facts
+            .iter()
+            .map(|(name, fact)| (name.clone(), json!(fact.place.to_string())))
+            .chain(job.model.iter().map(|model| ("model".to_string(), json!(model.place.to_string()))))
+            .collect();
+        let unused = |list: &[Unused]| -> Vec<Value> {
+            let one = |it: &Unused| json!({"name": it.name, "value": it.value, "source": it.place.to_string()});
+            list.iter().map(one).collect()
+        };
+        let cost = CostArgs::default();
+        let as_it_runs = EstimateReport {
+            model: self.model,
+            resolved: self.resolved,
+            estimate: self.estimate,
+            cost: &cost,
+            remedies: self.remedies,
+        };
+        let best = self.best.map(|best| {
+            let resolved =
+                ResolvedRequest { run: best.run.clone(), devices: best.devices, ..self.resolved.clone() };
+            EstimateReport { model: self.model, resolved: &resolved, estimate: &best.estimate, cost: &cost, remedies: &[] }
+                .document()
+        });
+        let document = json!({
+            "schema": "plantui.import/1",
+            "format": job.format,
+            "recipe": job.recipe,
+            "read": {
+                "model": self.model.name,
+                "parameters": self.model.parameters(),
+                "active_parameters": self.model.active_parameters(),
+                "layers": if run.layers.is_empty() { json!(self.model.layers.len()) } else { json!(run.layers) },
+                "sequence_length": run.sequence,
+                "precision": run.precision.id(),
+                "devices": self.resolved.devices,
+                "parallel": {
+                    "tp": layout.tensor, "pp": layout.pipeline, "vp": layout.virtual_stages, "cp": layout.context,
+                    "ep": layout.expert, "etp": layout.expert_tensor, "dp": layout.data,
+                },
+                "micro_batch": layout.micro_batch,
+                "global_batch": run.global_batch,
+                "recompute": recompute(run),
+                "sharding": sharding(&run.settings),
+                "offload": offload(&run.settings),
+                "adapter": adapter(&run.settings),
+                "schedule": run.zero_bubble.map(|schedule| schedule.id()),
+            },
+            "sources": sources,
+            "assumed": job.assumed.iter().map(|it| json!({"name": it.name, "value": it.value, "flag": it.flag})).collect::<Vec<_>>(),
+            "not_used": {
+                "no_effect": unused(&job.no_effect),
+                "not_understood": unused(&job.not_understood),
+            },
+            "notes": job.notes,
+            "measured": job.measured.map(|it| json!({
+                "iteration_s": it.iteration_s, "memory_bytes": it.memory_bytes, "iterations": it.iterations,
+            })),
+            "as_it_runs": as_it_runs.document(),
+            "best": best,
+        });
+        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    }
+}
+
+/// Sentence on the time of the best layout against that of the job.
+fn difference(now: &Estimate, best: &Estimate) -> String {
+    let gain = now.iteration_s / best.iteration_s - 1.0;
+    match now.fits {
+        Fits::No => format!("the best layout fits: {}/iteration", units::seconds(best.iteration_s)),
+        _ if gain > EQUAL => format!(
+            "the best layout is {} faster: {} less per iteration",
+            units::percent(gain),
+            units::seconds(now.iteration_s - best.iteration_s)
+        ),
+        _ if gain < -EQUAL => {
+            format!("the job is {} faster than the best layout found, which keeps memory for the error of the prediction", units::percent(1.0 / (1.0 + gain) - 1.0))
+        }
+        _ => "no layout is faster than that of the job".into(),
+    }
+}
+
+/// Table with all columns to the left.
+fn left_table(text: &mut String, rows: &[Vec<String>]) {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        line(text, format_args!("{}", cells.join("  ").trim_end()));
+    }
+}
+
+/// Settings that were not used, in lines of limited width.
+fn listed(text: &mut String, label: &str, list: &[Unused]) {
+    if list.is_empty() {
+        return;
+    }
+    let mut row = format!("{label} ({}):", list.len());
+    let mut last: Option<&Place> = None;
+    for (index, unused) in list.iter().enumerate() {
+        let value = if ["true", "none"].contains(&unused.value.as_str()) { String::new() } else { format!(" {}", shortened(&unused.value)) };
+        let place = if last == Some(&unused.place) { String::new() } else { format!(" ({})", unused.place) };
+        last = Some(&unused.place);
+        let comma = if index + 1 < list.len() { "," } else { "" };
+        let word = format!(" {}{value}{place}{comma}", unused.name);
+        if row.len() + word.len() > WIDTH {
+            let _ = writeln!(text, "{row}");
+            row = "   ".into();
+        }
+        row += &word;
+    }
+    let _ = writeln!(text, "{row}");
+}
+
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= 30 { text.into() } else { text.chars().take(28).chain("..".chars()).collect() }
+}
