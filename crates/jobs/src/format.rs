@@ -114,7 +114,7 @@ pub(crate) fn read(document: &Document, options: &ReadOptions, open: OpenFile<'_
             draft.note(format!("the command runs only under {condition}"));
         }
     }
-    for default in &document.defaults {
+    for default in document.defaults.iter().filter(|default| may_matter(default)) {
         let value = if default.value.is_empty() { "empty" } else { &default.value };
         let place = Place::new(source, default.line);
         draft.assume(
@@ -130,6 +130,16 @@ pub(crate) fn read(document: &Document, options: &ReadOptions, open: OpenFile<'_
     draft.leave(&part.settings, reader.effects())?;
     let recipe = (!part.name.is_empty()).then(|| part.name.clone());
     draft.finish((reader.id(), reader.title()), recipe)
+}
+
+/// True if a default may state a fact of the run: not an address, a path or a key.
+fn may_matter(default: &crate::syntax::shell::Default) -> bool {
+    const OTHER: [&str; 18] = [
+        "MASTER", "ADDR", "PORT", "RANK", "PATH", "DIR", "KEY", "WANDB", "LOG", "HOST", "TOKENIZER_", "CHECKPOINT", "CKPT", "DATA_", "NAME",
+        "CUDA_DEVICE", "NCCL", "SEED",
+    ];
+    let upper = default.name.to_ascii_uppercase();
+    !default.value.contains('/') && !OTHER.iter().any(|word| upper.contains(word))
 }
 
 /// Parts that a reader recognises.
@@ -167,16 +177,20 @@ fn unrecognised(document: &Document, options: &ReadOptions) -> LoadError {
     if let Some(name) = &options.recipe {
         let names: Vec<&str> =
             document.parts.iter().map(|part| part.name.as_str()).filter(|name| !name.is_empty()).collect();
+        let shown = plantui_core::text::printable(name);
+        if names.contains(&name.as_str()) {
+            let problem = format!("has the recipe `{shown}`, whose settings are of no format that is read");
+            return LoadError::file(source, problem, "`plantui import --help` lists the formats");
+        }
         let repair = if names.is_empty() { "leave --recipe out".into() } else { format!("there are {}", names.join(", ")) };
-        return LoadError::file(source, format!("has no recipe `{}`", plantui_core::text::printable(name)), repair);
+        return LoadError::file(source, format!("has no recipe `{shown}`"), repair);
     }
     if document.parts.is_empty() {
         let repair = "give the script with the command that trains (torchrun, srun, python file.py), or the flags alone";
         return LoadError::file(source, "starts no training program", repair);
     }
-    let known: Vec<&str> = READERS.iter().map(|reader| reader.title()).collect();
-    let problem = format!("holds none of the names that identify {}", known.join(", "));
-    LoadError::file(source, problem, "name its format with --from")
+    let problem = format!("holds none of the names that identify a job of the {} formats that are read", READERS.len());
+    LoadError::file(source, problem, "`plantui import --help` lists them; name one with --from")
 }
 
 impl Settings {

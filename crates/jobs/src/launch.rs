@@ -51,7 +51,12 @@ fn launch(command: &Invocation, script: &Script, source: &str) -> Option<Launch>
     let known: Vec<Option<String>> = words.iter().map(|word| word.read().ok()).collect();
     let base = |word: &str| word.rsplit('/').next().unwrap_or(word).to_string();
     let program = (0..words.len()).find(|&at| {
-        let Some(word) = &known[at] else { return false };
+        // The folder of a program may be unknown.
+        let shown = words[at].shown();
+        let word = if shown.ends_with(".py") { &shown } else { known[at].as_ref().unwrap_or(&shown) };
+        if known[at].is_none() && !shown.ends_with(".py") {
+            return false;
+        }
         let before = at.checked_sub(1).and_then(|at| known[at].as_deref());
         let is_module = matches!(before, Some("-m" | "--module")) && !word.starts_with("torch.distributed");
         let is_file = word.ends_with(".py") && !word.starts_with("--");
@@ -68,7 +73,7 @@ fn launch(command: &Invocation, script: &Script, source: &str) -> Option<Launch>
         return None;
     }
     let mut read = Launch {
-        program: program.and_then(|at| known[at].clone()).unwrap_or_default(),
+        program: program.map(|at| words[at].shown()).unwrap_or_default(),
         launchers,
         options: Settings::default(),
         flags: Settings::default(),
@@ -113,7 +118,7 @@ fn joined(mut first: Settings, second: &Settings) -> Settings {
 fn value_of(text: &Text) -> Value {
     match text.read() {
         Ok(text) => Value::Text(text),
-        Err(Unknown::Unset(name)) => Value::Unset(name.clone()),
+        Err(Unknown::Unset(name)) => Value::Unset(name.clone(), text.shown()),
         Err(unknown) => Value::Unknown(unknown.to_string()),
     }
 }
@@ -186,8 +191,10 @@ impl<'a> Flags<'a> {
 
     /// Value behind the first `=` of a word.
     fn after_equals(&self, word: &Text) -> Value {
+        let behind = |text: &str| text.split_once('=').map_or(String::new(), |(_, value)| value.to_string());
         match word.read() {
-            Ok(text) => Value::Text(text.split_once('=').map_or(String::new(), |(_, value)| value.to_string())),
+            Ok(text) => Value::Text(behind(&text)),
+            Err(Unknown::Unset(name)) => Value::Unset(name.clone(), behind(&word.shown())),
             Err(unknown) => Value::Unknown(unknown.to_string()),
         }
     }

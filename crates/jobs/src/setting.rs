@@ -72,8 +72,9 @@ pub(crate) enum Value {
     Text(String),
     /// List of values.
     List(Vec<Value>),
-    /// Variable of a shell that the file does not set; empty, unless a value is needed.
-    Unset(String),
+    /// Text with a variable of a shell that the file does not set: the variable, and the text as it is written. The variable
+    /// is empty, unless a value is needed.
+    Unset(String, String),
     /// Value that is not known before the job runs, with the reason.
     Unknown(String),
 }
@@ -89,7 +90,7 @@ impl Value {
                 let all: Vec<String> = values.iter().map(Value::text).collect();
                 format!("[{}]", all.join(", "))
             }
-            Value::Unset(name) => format!("${}", printable(name)),
+            Value::Unset(_, written) => printable(written),
             Value::Unknown(reason) => format!("unknown: {}", printable(reason)),
         }
     }
@@ -145,8 +146,8 @@ impl Setting {
 
     fn known(&self) -> Result<&Value, LoadError> {
         match &self.value {
-            Value::Unset(name) => Err(self.error(
-                format!("is ${name}, which the file does not set"),
+            Value::Unset(name, written) => Err(self.error(
+                format!("is {}, and the file does not set ${name}", printable(written)),
                 format!("set it with --define {name}=VALUE, or state it with --with {}=VALUE", self.name),
             )),
             Value::Unknown(reason) => Err(self.error(
@@ -253,7 +254,7 @@ impl Settings {
     /// Truth value of a name.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<Fact<bool>>, LoadError> {
         let Some(setting) = self.take(name) else { return Ok(None) };
-        if let Value::Unset(_) = setting.value {
+        if let Value::Unset(..) = setting.value {
             // A flag that an empty variable follows.
             return Ok(Some(Fact { value: true, place: setting.place.clone() }));
         }
@@ -285,6 +286,22 @@ impl Settings {
             other => other.text(),
         };
         Ok(Some(Fact { value, place: setting.place.clone() }))
+    }
+
+    /// Text of a name that may be unknown without harm: a file, a tokenizer.
+    pub(crate) fn hint(&self, name: &str) -> Option<Fact> {
+        let setting = self.take(name)?;
+        let known = !matches!(setting.value, Value::Unset(..) | Value::Unknown(_));
+        known.then(|| Fact { value: setting.value.text(), place: setting.place.clone() })
+    }
+
+    /// Name of a file, with variables that are not set as they are written.
+    pub(crate) fn file(&self, name: &str) -> Result<Option<Fact>, LoadError> {
+        let Some(setting) = self.take(name) else { return Ok(None) };
+        match &setting.value {
+            Value::Unset(_, written) => Ok(Some(Fact { value: written.clone(), place: setting.place.clone() })),
+            _ => self.text(name),
+        }
     }
 
     /// Texts of a list: the elements, or the words of a text that commas or blanks separate.

@@ -31,7 +31,7 @@ static EFFECTS: Effects = Effects {
         peft_use_rslora overrides_of_model_config tokenizer_config rl_ save_first_step use_tensorboard dataloader_num_workers_
         flash_optimum mlflow lora_model_dir include_tokens_per_second embeddings_skip_upcast save_only_model excess_length_strategy
         activation_offloading_ unfrozen_parameters_ eot_tokens experimental_skip_move_to_device data_seed dataset_num_proc context_parallel_size_",
-    prefixes: "wandb_ mlflow_ comet_ eval_ save_ datasets test_datasets tokenizer_ dataloader_ special_tokens hub_ lr_ dataset_",
+    prefixes: "gradient_checkpointing_kwargs wandb_ mlflow_ comet_ eval_ save_ datasets test_datasets tokenizer_ dataloader_ special_tokens hub_ lr_ dataset_",
     matters: "\
         unfrozen_parameters lora_modules_to_save load_in_mxfp4 model_quantization_config quantize_moe_experts selective_checkpointing
         activation_offloading layer_offloading tiled_mlp rl relora_steps reward_model process_reward_model galore lisa_step_interval

@@ -39,9 +39,10 @@ pub(crate) fn section(settings: &Settings, draft: &mut Draft<'_>, name: &str) ->
         Ok(part.flag(&long)?.or(part.flag(&short)?).filter(|fact| fact.value))
     };
     let version = text("version")?;
-    if let Some(found) = text("sharding_strategy")? {
+    let (kind, reshard) = (text("sharding_strategy")?, text("reshard_after_forward")?);
+    if let Some(found) = kind {
         strategy(draft, &found)?;
-    } else if let Some(found) = text("reshard_after_forward")? {
+    } else if let Some(found) = reshard {
         strategy(draft, &found)?;
     } else {
         let place = version.clone().unwrap_or(Fact { value: String::new(), place: crate::setting::Place::new("default of FSDP", 0) });

@@ -109,7 +109,7 @@ impl JobReader for MegatronBridgeReader {
         }
         for setting in settings.iter() {
             let field = SECTIONS.iter().find_map(|section| setting.name.strip_prefix(section)?.strip_prefix('.'));
-            if field.is_some_and(|field| all.was_taken(&nemo::renamed(field)) || CONVERTED.contains(&field)) {
+            if field.is_some_and(|field| all.was_taken(&nemo::renamed(field)) || nemo::CONVERTED.contains(&field) || OWN.contains(&field)) {
                 settings.take(&setting.name);
             }
         }
@@ -121,11 +121,8 @@ impl JobReader for MegatronBridgeReader {
     }
 }
 
-/// Fields that became another argument.
-const CONVERTED: [&str; 9] = [
-    "grad_reduce_in_fp32", "share_embeddings_and_output_weights", "gated_linear_unit", "seq_length", "tp_comm_overlap", "fp8",
-    "overlap_moe_expert_parallel_comm", "activation_func", "from_hf_pretrained.0",
-];
+/// Fields that are read under another name.
+const OWN: [&str; 3] = ["tp_comm_overlap", "overlap_moe_expert_parallel_comm", "from_hf_pretrained.0"];
 
 /// Length of the data set, which overwrites that of the model.
 fn length(settings: &Settings, all: &mut Settings) -> Result<(), LoadError> {

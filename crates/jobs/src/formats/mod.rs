@@ -46,7 +46,10 @@ pub(crate) fn launched(launch: &Launch, draft: &mut Draft<'_>) -> Result<(), Loa
         }
         Ok(None) => {}
         // Known only to those who run it; a batch may still tell.
-        Err(error) => draft.unknown_devices = Some(error),
+        Err(error) => {
+            let repair = "give the number with --devices".to_string();
+            draft.unknown_devices = Some(LoadError { repair, ..error });
+        }
     }
     Ok(())
 }

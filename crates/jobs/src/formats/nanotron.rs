@@ -26,7 +26,8 @@ static EFFECTS: Effects = Effects {
     none: "\
         model.ddp_bucket_cap_mb tokens.train_steps tokens.val_check_interval tokens.limit_val_batches tokens.limit_test_batches
         parallelism.tp_linear_async_communication parallelism.tp_recompute_allgather parallelism.expert_parallel_size_ s3_upload lighteval
-        profiler data_stages parallelism.moe_layer_recompute_ optimizer.clip_grad optimizer.weight_decay
+        profiler data_stages parallelism.moe_layer_recompute_ optimizer.clip_grad optimizer.weight_decay optimizer.adam_beta1 optimizer.adam_beta2 optimizer.adam_eps
+        optimizer.torch_adam_is_fused doremi
         model.model_config.bos_token_id model.model_config.eos_token_id model.model_config.pad_token_id model.model_config.hidden_act
         model.model_config.initializer_range model.model_config.rms_norm_eps model.model_config.use_cache model.model_config.pretraining_tp
         model.model_config.is_llama_config model.model_config.is_qwen2_config model.model_config.is_starcoder2_config
@@ -36,7 +37,7 @@ static EFFECTS: Effects = Effects {
         model.model_config.sliding_window_size_ model.model_config._use_qkv_packed model.model_config._use_doc_masking
         model.model_config._fused_rotary_emb model.model_config._fused_rms_norm model.model_config.log_attn_probs model.model_config.use_qkv_bias_",
     prefixes: "\
-        checkpoints. data_stages general. logging. optimizer.learning_rate_scheduler. optimizer.optimizer_factory. tokenizer.
+        checkpoints. data_stages general. logging. doremi. optimizer.learning_rate_scheduler. optimizer.optimizer_factory. tokenizer.
         model.init_method. profiler. s3_upload. lighteval. data_stages. metrics_logging.",
     matters: "model.model_config.moe_config model.model_config.moe_num_experts model.model_config.sliding_window_size",
     by_sound: true,

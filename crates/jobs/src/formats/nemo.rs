@@ -82,10 +82,13 @@ impl JobReader for NemoReader {
         }
         optimizer(settings, &mut arguments)?;
         megatron::arguments(&arguments, draft, false)?;
+        let none = |name: &str| EFFECTS.has_none(&format!("model.{name}")) || name.starts_with("fsdp");
+        arguments.iter().filter(|setting| none(&setting.name)).for_each(|setting| drop(arguments.take(&setting.name)));
         draft.leave(&arguments, megatron::effects())?;
         // Recorded as used under their own names.
         settings.under("model").for_each(|(_, setting)| {
-            if arguments.has(&renamed(setting.name.trim_start_matches("model."))) {
+            let field = setting.name.trim_start_matches("model.");
+            if arguments.has(&renamed(field)) || CONVERTED.contains(&field) {
                 settings.take(&setting.name);
             }
         });
@@ -123,6 +126,12 @@ fn optimizer(settings: &Settings, arguments: &mut Settings) -> Result<(), LoadEr
     }
     Ok(())
 }
+
+/// Fields that become another argument.
+pub(crate) const CONVERTED: [&str; 10] = [
+    "grad_reduce_in_fp32", "share_embeddings_and_output_weights", "gated_linear_unit", "activation", "fp8", "seq_length", "normalization",
+    "use_flash_attention", "activation_func", "num_query_groups",
+];
 
 /// Name of Megatron-LM's argument for a field of its configuration classes, as NeMo and Megatron-Bridge use them.
 pub(crate) fn renamed(field: &str) -> String {
@@ -169,6 +178,8 @@ pub(crate) fn arguments(settings: &Settings, section: &str) -> Result<Settings, 
             }
             "normalization" if text == "layernorm1p" => push("normalization", Value::Text("LayerNorm".into())),
             "fp8" if setting.value.is_off() => {}
+            // The kind of an 8-bit format that may be off.
+            "fp8_hybrid" | "fp8_e4m3" => {}
             "fp8" => push("fp8_format", Value::Text("hybrid".into())),
             "use_flash_attention" | "seq_length" if section == "model" && settings.has("model.encoder_seq_length") => {}
             "pipeline_model_parallel_layout" => push(field, Value::Text(letters(&setting.value))),

@@ -151,9 +151,9 @@ fn model(settings: &Settings, draft: &mut Draft<'_>) -> Result<Option<Fact<Model
     let width = match (kind.as_str(), &stated) {
         ("llama", Some(width)) => width.value,
         ("llama", None) => (8 * h / 3).div_ceil(256) * 256,
-        (_, Some(width)) if gated => (width.value * 2 / 3).div_ceil(2 * multiple) * 2 * multiple / 2 * 2,
+        (_, Some(width)) if gated => (width.value * 2 / 3).div_ceil(2 * multiple) * multiple,
         (_, Some(width)) => width.value,
-        (_, None) if gated => (4 * h * 2 / 3).div_ceil(multiple) * multiple,
+        (_, None) if gated => (4 * h * 2 / 3).div_ceil(2 * multiple) * multiple,
         (_, None) => 4 * h,
     };
     if let Some(experts) = settings.count_of(&["num_experts", "moe_num_experts"])?.filter(|fact| fact.value > 1) {

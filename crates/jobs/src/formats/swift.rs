@@ -27,7 +27,7 @@ const OWN_NONE: &str = "\
         seed tensorboard_dir wandb_project moe_aux_loss_coeff moe_grouped_gemm moe_permute_fusion moe_router_load_balancing_type
         use_rslora dataloader_num_workers no_load_optim no_load_rng save_safetensors safe_serialization deepspeed_ router_aux_loss_coef
         model_revision quant_method bnb_4bit_quant_type bnb_4bit_use_double_quant bnb_4bit_compute_dtype resume_from_checkpoint
-        export_model_parallel external_plugins downstream strict init_strategy warmup_ratio logging_steps test_convert_precision
+        model_name export_model_parallel external_plugins downstream strict init_strategy warmup_ratio logging_steps test_convert_precision
         torch_dtype_ merge_lora linear_decoupled_in_proj vit_gradient_checkpointing attention_backend_";
 
 static EFFECTS: Effects = Effects {
@@ -118,7 +118,8 @@ fn of_megatron(settings: &Settings, draft: &mut Draft<'_>, context: &Context<'_>
     if draft.model.as_ref().is_some_and(|model| model.value.has_experts()) {
         megatron::of_experts(&all, draft)?;
     }
-    for setting in settings.iter().filter(|setting| all.was_taken(&setting.name)) {
+    let known = |setting: &&Setting| all.was_taken(&setting.name) || megatron::effects().has_none(&setting.name);
+    for setting in settings.iter().filter(known) {
         settings.take(&setting.name);
     }
     if let Some(none) = settings.text("recompute_granularity")?.filter(|fact| fact.value == "none") {

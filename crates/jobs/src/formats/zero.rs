@@ -32,7 +32,7 @@ pub(crate) static EFFECTS: Effects = Effects {
         comms_logger monitor_config aio curriculum data_efficiency elasticity autotuning checkpoint
         nebula eigenvalue zero_optimization.overlap_comm zero_optimization.contiguous_gradients
         zero_optimization.reduce_scatter zero_optimization.reduce_bucket zero_optimization.allgather
-        zero_optimization.sub_group zero_optimization.stage3_max zero_optimization.stage3_prefetch
+        zero_optimization.sub_group zero_optimization.stage3_ zero_optimization.gather_16bit zero_optimization.offload_optimizer.n zero_optimization.offload_param.n
         zero_optimization.stage3_param_persistence zero_optimization.stage3_model_persistence
         zero_optimization.offload_optimizer.p zero_optimization.offload_optimizer.b
         zero_optimization.offload_optimizer.f zero_optimization.offload_param.p
@@ -59,7 +59,14 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
         }
     }
     let on = |fact: Option<Fact<bool>>| fact.filter(|fact| fact.value);
+    let automatic = ["bf16.enabled", "bfloat16.enabled", "fp16.enabled"].into_iter().find(|name| {
+        settings.look(name).is_some_and(|setting| setting.value.text() == "auto")
+    });
     match (on(bf16), on(fp16)) {
+        (None, None) if alone && automatic.is_some() => {
+            draft.assume("precision", "bf16: the file leaves it to the program (auto)", "--precision");
+            draft.usual("precision", "bf16");
+        }
         (Some(fact), _) => draft.set("precision", fact.with("bf16")),
         (None, Some(fact)) => draft.set("precision", fact.with("fp16")),
         (None, None) if alone => draft.usual("precision", "fp32"),

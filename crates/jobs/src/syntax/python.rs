@@ -48,7 +48,7 @@ pub(crate) fn read(text: &str, source: &str, defines: &BTreeMap<String, String>)
             _ => None,
         })
         .collect();
-    let mut reader = Reader { source, lines: &lines, defines, functions: &functions, depth: 0 };
+    let mut reader = Reader { source, lines: &lines, defines, functions: &functions, parts: BTreeMap::new(), depth: 0 };
     let mut constants = BTreeMap::new();
     let mut module = Settings::default();
     reader.block(body, &mut constants, &mut module, None);
@@ -100,6 +100,8 @@ struct Reader<'a> {
     lines: &'a [usize],
     defines: &'a BTreeMap<String, String>,
     functions: &'a BTreeMap<&'a str, &'a ast::StmtFunctionDef>,
+    /// Settings of local variables that hold a part of the configuration.
+    parts: BTreeMap<String, Settings>,
     depth: usize,
 }
 
@@ -113,6 +115,8 @@ impl Reader<'_> {
             return;
         }
         self.depth += 1;
+        let parts = std::mem::take(&mut self.parts);
+        self.parts = local_parts(function, self.functions);
         let mut own = constants.clone();
         for parameter in function.parameters.iter_non_variadic_params() {
             let name = parameter.parameter.name.as_str();
@@ -124,6 +128,7 @@ impl Reader<'_> {
             own.insert(name.into(), value);
         }
         self.block(&function.body, &mut own, settings, None);
+        self.parts = parts;
         self.depth -= 1;
     }
 
@@ -256,10 +261,22 @@ impl Reader<'_> {
                 } else if let Some(defined) = self.defines.get(name) {
                     constants.insert(name.into(), Value::Text(defined.clone()));
                 }
-                self.setting(name, target, value, constants, settings, condition);
+                if let Some(mut part) = self.parts.remove(name) {
+                    self.setting("", target, value, constants, &mut part, condition);
+                    self.parts.insert(name.into(), part);
+                } else {
+                    self.setting(name, target, value, constants, settings, condition);
+                }
             }
             Expr::Attribute(_) | Expr::Subscript(_) => {
                 if let Some(path) = path_of(target) {
+                    if let Some((root, inner)) = path.split_once('.')
+                        && let Some(mut part) = self.parts.remove(root)
+                    {
+                        self.setting(inner, target, value, constants, &mut part, condition);
+                        self.parts.insert(root.into(), part);
+                        return;
+                    }
                     // Without the variable that holds the configuration.
                     let inner = path.split_once('.').map_or(path.as_str(), |(_, inner)| inner).to_string();
                     self.setting(&inner, target, value, constants, settings, condition);
@@ -291,6 +308,17 @@ impl Reader<'_> {
         match value {
             Expr::Call(call) => {
                 self.push(settings, path, Value::Text(path_of(&call.func).unwrap_or_default()), at, condition);
+                // `Bridge.from_hf_pretrained("name").to_provider()`
+                let mut inner = &*call.func;
+                while let Expr::Attribute(attribute) = inner {
+                    if let Expr::Call(first) = &*attribute.value {
+                        let last = path_of(&first.func).unwrap_or_default();
+                        let last = last.rsplit('.').next().unwrap_or_default().to_string();
+                        let path = if path.is_empty() { last } else { format!("{path}.{last}") };
+                        self.call(&path, first, constants, settings, condition);
+                    }
+                    inner = &attribute.value;
+                }
                 // The configuration that a function starts from has its settings without a prefix.
                 let base = !path.contains('.') && self.functions.contains_key(path_of(&call.func).unwrap_or_default().as_str());
                 self.call(if base { "" } else { path }, call, constants, settings, condition);
@@ -298,6 +326,13 @@ impl Reader<'_> {
             Expr::Dict(dict) => {
                 self.push(settings, path, Value::Text("dict".into()), at, condition);
                 self.dictionary(path, dict, constants, settings, condition);
+            }
+            Expr::Name(name) if self.parts.contains_key(name.id.as_str()) => {
+                let part = self.parts.get(name.id.as_str()).cloned().unwrap_or_default();
+                for setting in part.iter() {
+                    let inner = if setting.written.is_empty() { path.to_string() } else { format!("{path}.{}", setting.written) };
+                    settings.push(Setting::new(&inner, setting.value.clone(), setting.place.clone()));
+                }
             }
             other => {
                 let value = self.value(other, constants);
@@ -444,6 +479,34 @@ impl Reader<'_> {
             _ => unknown("an expression"),
         }
     }
+}
+
+/// Local variables of a function that hold a part of a configuration: made by a call outside the file, and not returned.
+fn local_parts(
+    function: &ast::StmtFunctionDef,
+    functions: &BTreeMap<&str, &ast::StmtFunctionDef>,
+) -> BTreeMap<String, Settings> {
+    let returned: Vec<&str> = function
+        .body
+        .iter()
+        .filter_map(|statement| match statement {
+            Stmt::Return(done) => match done.value.as_deref() {
+                Some(Expr::Name(name)) => Some(name.id.as_str()),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    let mut parts = BTreeMap::new();
+    for statement in &function.body {
+        let Stmt::Assign(assign) = statement else { continue };
+        let ([Expr::Name(name)], Expr::Call(call)) = (&assign.targets[..], &*assign.value) else { continue };
+        let own = path_of(&call.func).is_some_and(|path| functions.contains_key(path.as_str()));
+        if !own && !returned.contains(&name.id.as_str()) {
+            parts.insert(name.id.to_string(), Settings::default());
+        }
+    }
+    parts
 }
 
 /// Dotted path of names; string and number subscripts are parts of it.

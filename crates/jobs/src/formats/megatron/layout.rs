@@ -23,6 +23,10 @@ pub(super) fn stages(settings: &Settings, draft: &mut Draft<'_>, layers: Option<
     let last = settings.count("decoder_last_pipeline_num_layers")?;
     let embedding = settings.flag("account_for_embedding_in_pipeline_split")?.filter(|fact| fact.value);
     let loss = settings.flag("account_for_loss_in_pipeline_split")?.filter(|fact| fact.value);
+    // Megatron-DeepSpeed counts the embedding at both ends as a layer.
+    let method = settings.text("pp_partition_method")?.filter(|fact| fact.value.contains("embedding"));
+    let counted = method.map(|fact| fact.with(true));
+    let (embedding, loss) = (embedding.or(counted.clone()), loss.or(counted));
     if let Some(layout) = layout {
         return of_layout(&layout, draft, pipeline, layers);
     }

@@ -43,7 +43,8 @@ impl JobReader for MegatronReader {
         if !matches!(syntax, Syntax::Shell | Syntax::Dump) {
             return None;
         }
-        if part.launch.as_ref().is_some_and(|launch| launch.program.contains("preprocess")) {
+        let program = part.launch.as_ref().map_or("", |launch| launch.program.rsplit('/').next().unwrap_or_default());
+        if program.contains("preprocess") || ["swift", "megatron"].contains(&program) {
             return None;
         }
         let own = NAMES.iter().find(|name| part.settings.has(name))?;
@@ -168,7 +169,13 @@ fn experts(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> 
         Some(place) => draft.set("dispatcher", place.with(dispatcher)),
         None => draft.usual("dispatcher", dispatcher),
     }
-    if let Some(fact) = &shared {
+    let has_shared = draft.options.model.as_ref().or(draft.model.as_ref().map(|model| &model.value)).is_some_and(|model| {
+        model.kinds.iter().any(|kind| kind.experts().is_some_and(|experts| experts.shared_width > 0))
+    });
+    if let Some(fact) = shared.as_ref().filter(|_| !has_shared) {
+        draft.note(format!("{} overlaps shared experts, and the model has none", fact.place));
+    }
+    if let Some(fact) = shared.as_ref().filter(|_| has_shared) {
         draft.set("ep_overlap", set_to(fact, "shared"));
     }
     if let Some(fact) = &batch {
@@ -347,6 +354,12 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
     {
         draft.note(format!("{} trains with {}; memory and time are those of Adam", kind.place, kind.value));
     }
+    if let Some(share) = settings.number("optimizer_offload_fraction")?.filter(|fact| fact.value < 1.0) {
+        draft.note(format!("{} offloads {} of the optimizer's state; all of it is predicted", share.place, share.value));
+    }
+    if let Some(growing) = settings.words("rampup_batch_size")? {
+        draft.note(format!("{} lets the batch grow; its final size is predicted", growing.place));
+    }
     let offloaded = settings.flag("cpu_offloading")?.filter(|fact| fact.value);
     let layers = settings.count("cpu_offloading_num_layers")?.filter(|fact| fact.value > 0);
     if let (Some(_), Some(layers)) = (&offloaded, layers) {
@@ -401,7 +414,7 @@ fn attention(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError
 /// Settings of DeepSpeed beside the arguments.
 fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
     let stage = settings.count("zero_stage")?;
-    let file = settings.text("deepspeed_config")?;
+    let file = settings.file("deepspeed_config")?;
     settings.flag("deepspeed")?;
     if let Some(file) = file {
         let batch = (draft.facts.get("mbs").cloned(), draft.facts.get("global_batch").cloned());

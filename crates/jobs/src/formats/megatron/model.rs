@@ -267,8 +267,8 @@ fn vocabulary(settings: &Settings, draft: &mut Draft<'_>) -> Result<u64, LoadErr
     let divisor = settings.count("make_vocab_size_divisible_by")?.map_or(128, |fact| fact.value.max(1));
     let tensor = settings.count_of(&["tensor_model_parallel_size"])?.map_or(1, |fact| fact.value.max(1));
     let padded = |rows: u64| rows.div_ceil(divisor * tensor) * divisor * tensor;
-    let kind = settings.text("tokenizer_type")?;
-    let tokenizer = settings.text("tokenizer_model")?.or(settings.text("tokenizer_name_or_path")?);
+    let kind = settings.hint("tokenizer_type");
+    let tokenizer = settings.hint("tokenizer_model").or(settings.hint("tokenizer_name_or_path"));
     let stated = settings.count("vocab_size")?;
     if let Some(rows) = settings.count("padded_vocab_size")? {
         return Ok(rows.value);

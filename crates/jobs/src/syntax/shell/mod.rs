@@ -634,11 +634,11 @@ impl Evaluator<'_> {
                 None
             }
             "eval" => {
-                let text = words[1..].iter().map(Text::shown).collect::<Vec<_>>().join(" ");
+                let text = self.script_of(&words[1..]);
                 self.apart(&text, words.get(1).map_or(line, Text::line))
             }
             "bash" | "sh" if words.get(1).is_some_and(|word| word.shown().ends_with('c') && word.shown().starts_with('-')) => {
-                let text = words.get(2).map(Text::shown).unwrap_or_default();
+                let text = self.script_of(words.get(2).map_or(&[], std::slice::from_ref));
                 let line = words.get(2).map_or(line, Text::line);
                 let before = self.state.clone();
                 let status = self.apart(&text, line);
@@ -661,7 +661,8 @@ impl Evaluator<'_> {
                     Some(text) => {
                         let first = self.script.commands.len();
                         let before = self.state.clone();
-                        self.apart(&text.shown(), text.line());
+                        let script = self.script_of(std::slice::from_ref(text));
+                        self.apart(&script, text.line());
                         self.state = before;
                         // The outer words state the devices.
                         let outer = words[..words.len().min(inner.unwrap_or(0))].to_vec();
@@ -688,6 +689,29 @@ impl Evaluator<'_> {
         self.state.ended = false;
         self.depth -= 1;
         status
+    }
+
+    /// Words as a script. An unknown segment becomes a variable, so that its reason stays one word.
+    fn script_of(&mut self, words: &[Text]) -> String {
+        let mut script = String::new();
+        for word in words {
+            if !script.is_empty() {
+                script.push(' ');
+            }
+            for segment in &word.0 {
+                match &segment.text {
+                    Ok(text) => script.push_str(text),
+                    Err(Unknown::Unset(name)) => script.push_str(&format!("${{{name}}}")),
+                    Err(Unknown::Computed(_)) => {
+                        let name = format!("plantui_unknown_{}", self.steps);
+                        self.steps += 1;
+                        script.push_str(&format!("${{{name}}}"));
+                        self.state.variables.insert(name, Variable::Scalar(Text(vec![segment.clone()])));
+                    }
+                }
+            }
+        }
+        script
     }
 
     /// Evaluates a text as a script of its own with the current variables.
