@@ -17,7 +17,7 @@ use crate::{
         calibrate::{self, CalibrationFit, KernelFit, MeasuredKernels, MeasuredRun, RunError},
         request::Request,
     },
-    units,
+    jobs, units,
     workload::formats::{self, detect},
 };
 
@@ -161,7 +161,11 @@ impl CalibrateArgs {
             let bytes = formats::read_file(path)?;
             let source = input::shown(path);
             let text = detect::text(&bytes, &source, &detect::RUNS)?;
-            runs.extend(calibrate::read(text, &source, model, defaults)?);
+            if jobs::is_log(text) {
+                runs.push(jobs::measured_run(text, &source, model, defaults)?);
+            } else {
+                runs.extend(calibrate::read(text, &source, model, defaults)?);
+            }
         }
         Ok(runs)
     }

@@ -41,33 +41,212 @@ fn stages(document: &Value) -> Vec<Value> {
         .collect()
 }
 
+/// Facts of a document of `plantui.import/1` in a line.
+fn facts(document: &Value) -> String {
+    let read = &document["read"];
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToString::to_string);
+    let degrees = ["tp", "pp", "vp", "cp", "ep", "etp", "dp"];
+    let degrees: Vec<String> = degrees.iter().map(|name| format!("{name}{}", read["parallel"][name])).collect();
+    let billions = read["parameters"].as_f64().unwrap() / 1e9;
+    format!(
+        "{} {billions:.2}G s{} {} n{} {} mbs{} gbs{} {} {} {} {} {}",
+        text(&document["format"]),
+        read["sequence_length"],
+        text(&read["precision"]),
+        read["devices"],
+        degrees.join(" "),
+        read["micro_batch"],
+        read["global_batch"],
+        text(&read["recompute"]),
+        text(&read["sharding"]),
+        read["offload"],
+        text(&read["adapter"]),
+        read["layers"],
+    )
+}
+
 #[test]
 fn a_megatron_script_becomes_a_workload_and_a_plan_that_compare_takes() {
     let folder = Folder::new();
     let script = folder.file("train.sh", SCRIPT);
     let (workload, plan) = (argument(&folder.path("model.json")), argument(&folder.path("today.json")));
-    let text = stdout(&["import", &script, "--hardware", "h100", "--workload", &workload, "--plan", &plan], 0);
-    assert!(text.contains("Megatron-LM arguments, 16 devices of 4 x 2 x 2"), "{text}");
-    assert!(text.contains("64 microbatches of 1, a batch of 64; the first 2 of every stage recompute"), "{text}");
-    assert!(text.contains("next: plantui compare"), "{text}");
-    let document: Value = serde_json::from_str(&std::fs::read_to_string(&plan).unwrap()).unwrap();
-    assert_eq!(document["stages"].as_array().unwrap().len(), 4);
-    assert_eq!(document["limits"]["microbatches"], 64);
-    let choices = document["stages"][1]["choices"].as_object().unwrap();
-    let again = choices.values().filter(|choice| choice.as_str().unwrap().contains("recomp")).count();
-    assert_eq!((choices.len(), again), (8, 2));
-    let recipe = &document["workload"]["recipe"];
-    assert_eq!((&recipe["sequence_length"], &recipe["optimizer_shards"]), (&4096.into(), &2.into()));
+    let document =
+        json(&["import", &script, "--hardware", "h100", "--workload", &workload, "--plan", &plan, "--json"], 0);
+    assert_eq!(
+        facts(&document),
+        "megatron 8.03G s4096 bf16 n16 tp2 pp4 vp1 cp1 ep1 etp1 dp2 mbs1 gbs64 full:2 zero1 [] none 32"
+    );
+    let source = |name: &str| document["sources"][name].as_str().unwrap().rsplit('/').next().unwrap().to_string();
+    assert_eq!(
+        (source("tp"), source("model"), source("precision")),
+        ("train.sh:18".into(), "train.sh:9".into(), "train.sh:14".into())
+    );
+    let (now, best) = (&document["as_it_runs"], &document["best"]);
+    assert_eq!((&now["schema"], &best["schema"]), (&"plantui.estimate/1".into(), &"plantui.estimate/1".into()));
+    assert!(best["iteration_s"].as_f64() < now["iteration_s"].as_f64());
     stdout(&["check", &workload, &plan], 0);
     let compared = json(&["compare", &workload, "--plan", &plan, "--planner", "joint", "--json"], 0);
-    let entries = compared["entries"].as_array().unwrap();
-    let time = |entry: &Value| entry["iteration_s"].as_f64().unwrap();
-    let (ours, theirs): (Vec<&Value>, Vec<&Value>) = entries.iter().partition(|entry| entry["id"] == "joint");
-    assert!(time(ours[0]) <= time(theirs[0]), "the planner is no worse than what runs today");
-    // The better one goes back as arguments.
-    let better = argument(&folder.path("better.json"));
-    stdout(&["plan", &workload, "--planner", "joint", "--set", "engine=megatron", "--json", "--output", &better], 0);
-    assert!(stdout(&["export", &better, "--to", "megatron"], 0).contains("--num-layers 32"));
+    assert_eq!(compared["entries"].as_array().unwrap().len(), 2);
+    let page = stdout(&["import", &script, "--hardware", "h100"], 0);
+    for part in ["as it runs", "best found", "train.sh:18", "fits", "trust:", "plantui plan job.json"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[test]
+fn every_job_of_the_field_is_read_right_or_refused_by_name() {
+    let cases: [(&str, &[&str], Result<&str, &[&str]>); 22] = [
+        (
+            "01-moe-ep1.sh",
+            &[],
+            Ok("megatron 46.71G s4096 bf16 n32 tp8 pp2 vp1 cp1 ep1 etp8 dp2 mbs1 gbs512 none zero1 [] none 32"),
+        ),
+        (
+            "03-size-switch.sh",
+            &[],
+            Ok("megatron 0.91G s4096 bf16 n16 tp2 pp1 vp1 cp1 ep1 etp1 dp8 mbs1 gbs64 none none [] none 16"),
+        ),
+        (
+            "03-size-switch.sh",
+            &["--define", "SIZE=large"],
+            Ok("megatron 64.85G s4096 bf16 n16 tp2 pp1 vp1 cp1 ep1 etp1 dp8 mbs1 gbs64 none none [] none 80"),
+        ),
+        (
+            "04-quoted-block.sh",
+            &[],
+            Ok("megatron 1.31G s2048 bf16 n8 tp2 pp2 vp1 cp1 ep1 etp1 dp2 mbs2 gbs128 none none [] none 24"),
+        ),
+        (
+            "06-arithmetic.sh",
+            &[],
+            Ok("megatron 1.31G s2048 bf16 n32 tp2 pp2 vp1 cp1 ep1 etp1 dp8 mbs1 gbs128 none none [] none 24"),
+        ),
+        (
+            "07-default-value.sh",
+            &[],
+            Ok("megatron 1.31G s2048 bf16 n32 tp2 pp2 vp1 cp1 ep1 etp1 dp8 mbs1 gbs128 none none [] none 24"),
+        ),
+        (
+            "08-cp.sh",
+            &[],
+            Ok("megatron 1.31G s131072 bf16 n8 tp2 pp1 vp1 cp4 ep1 etp1 dp1 mbs1 gbs16 none none [] none 24"),
+        ),
+        (
+            "09-neox.yml",
+            &["--devices", "96", "--hardware", "a100-40"],
+            Ok("gpt-neox 8.47G s2048 fp16 n96 tp2 pp4 vp1 cp1 ep1 etp1 dp12 mbs4 gbs768 full zero1 [] none 40"),
+        ),
+        (
+            "11-lora.yaml",
+            &["--devices", "4"],
+            Ok("llama-factory 70.55G s1024 bf16 n4 tp1 pp1 vp1 cp1 ep1 etp1 dp4 mbs1 gbs32 full none [] qlora:r=8 80"),
+        ),
+        (
+            "13-titan-fsdp.toml",
+            &["--devices", "128"],
+            Ok("torchtitan 405.85G s8192 bf16 n128 tp8 pp1 vp1 cp1 ep1 etp1 dp16 mbs2 gbs32 full zero3 [] none 126"),
+        ),
+        ("15-titan-registry.py", &["llama-3.1-8b", "--devices", "16"], Err(&["tiny, middle, large", "--recipe"])),
+        (
+            "15-titan-registry.py",
+            &["llama-3.1-8b", "--devices", "16", "--recipe", "middle"],
+            Ok("torchtitan 8.03G s8192 bf16 n16 tp2 pp2 vp1 cp1 ep1 etp1 dp4 mbs1 gbs16 full zero3 [] none 32"),
+        ),
+        ("17-ds-pipeline.json", &["--devices", "8"], Err(&["does not state the model", "MODEL"])),
+        (
+            "17-ds-pipeline.json",
+            &["llama-2-13b", "--devices", "8"],
+            Ok("deepspeed 13.02G s4096 bf16 n8 tp1 pp4 vp1 cp1 ep1 etp1 dp2 mbs1 gbs256 full zero1 [] none 40"),
+        ),
+        (
+            "19-fp32.log",
+            &["--hardware", "a100-80"],
+            Ok("megatron 70.55G s4096 fp32 n16 tp8 pp2 vp1 cp1 ep1 etp1 dp1 mbs1 gbs8 full none [] none 80"),
+        ),
+        (
+            "20-account-for.sh",
+            &[],
+            Ok(
+                "megatron 68.85G s8192 bf16 n64 tp4 pp8 vp1 cp1 ep1 etp1 dp2 mbs1 gbs128 none zero1 [] none [9,10,10,10,10,10,10,9]",
+            ),
+        ),
+        ("21-last-only-pp1.sh", &[], Err(&["decoder_last_pipeline_num_layers", "it would train 1 of 20 layers"])),
+        (
+            "22-nemo.yaml",
+            &[],
+            Ok("nemo 20.24G s2048 bf16 n128 tp4 pp2 vp1 cp1 ep1 etp1 dp16 mbs4 gbs1024 full:1 none [] none 44"),
+        ),
+        (
+            "26-accelerate-fsdp.yaml",
+            &["llama-2-13b"],
+            Ok("accelerate 13.02G s4096 bf16 n8 tp1 pp1 vp1 cp1 ep1 etp1 dp8 mbs1 gbs8 full zero3 [] none 40"),
+        ),
+        (
+            "28-any-deepspeed.json",
+            &["qwen3-8b", "--devices", "8"],
+            Ok("deepspeed 8.19G s8192 bf16 n8 tp1 pp1 vp1 cp1 ep1 etp1 dp8 mbs1 gbs64 none zero1 [] none 36"),
+        ),
+        (
+            "28-any-deepspeed.json",
+            &["--model", "qwen3-30b-a3b", "--devices", "8"],
+            Ok("deepspeed 30.53G s8192 bf16 n8 tp1 pp1 vp1 cp1 ep1 etp1 dp8 mbs1 gbs64 none zero1 [] none 48"),
+        ),
+        (
+            "29-mixtral-ep.log",
+            &[],
+            Ok("megatron 46.70G s2048 bf16 n16 tp1 pp1 vp1 cp1 ep8 etp1 dp16 mbs1 gbs128 none zero1 [] none 32"),
+        ),
+    ];
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/field/jobs/");
+    for (name, more, expected) in cases {
+        let path = format!("{folder}{name}");
+        let call = [&["import", path.as_str(), "--deadline", "1ms"], more].concat();
+        match expected {
+            Ok(read) => assert_eq!(facts(&json(&[&call[..], &["--json"]].concat(), 0)), read, "{name}"),
+            Err(parts) => {
+                let told = refusal(&call);
+                assert!(parts.iter().all(|part| told.contains(part)), "{name}: {told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_job_leaves_open_is_asked_for_or_listed() {
+    let folder = Folder::new();
+    let job = |content: &str| folder.file("job.sh", content);
+    let base = "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 --num-attention-heads 8 \\\n \
+                --seq-length 1024 --micro-batch-size 1 --global-batch-size 64 --bf16 --vocab-size 32000";
+    for (more, part) in [
+        ("--moe-new-thing 4", "moe-new-thing is not understood"),
+        ("--tensor-model-parallel-size $TP", "--define TP=VALUE"),
+        ("--tensor-model-parallel-size $(cat tp)", "the output of `cat tp`"),
+        ("--tensor-model-parallel-size two", "`two`, must be a whole number"),
+        ("--tensor-model-parallel-size 3", "8 devices are no multiple"),
+        ("$(cat flags)", "in the place of a flag is not known"),
+        ("--deepspeed_config absent.json", "absent.json, which is not there"),
+    ] {
+        let told = refusal(&["import", &job(&format!("{base} {more}"))]);
+        assert!(told.contains(part), "{more}: {told}");
+    }
+    let document = |more: &str, flags: &[&str]| {
+        json(&[&["import", &job(&format!("{base} {more}")), "--deadline", "1ms", "--json"], flags].concat(), 0)
+    };
+    let read = document("--moe-new-thing 4 --colour red --lr 1e-4", &["--ignore", "moe-new-thing"]);
+    let names = |list: &str| -> Vec<String> {
+        read["not_used"][list].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap().into()).collect()
+    };
+    assert_eq!(names("no_effect"), ["moe-new-thing", "lr"]);
+    assert_eq!(names("not_understood"), ["colour"]);
+    let branch = "if [ -d /data ]; then TP=1; else TP=2; fi\n";
+    let script = folder.file("branch.sh", format!("{branch}{base} --tensor-model-parallel-size $TP"));
+    let told = refusal(&["import", &script]);
+    assert!(told.contains("`2` or `1`") && told.contains("--define TP=VALUE"), "{told}");
+    let read = json(&["import", &script, "--define", "TP=4", "--deadline", "1ms", "--json"], 0);
+    assert_eq!(read["read"]["parallel"]["tp"], 4);
+    let read = document("", &["--devices", "16", "--with", "tensor-model-parallel-size=2"]);
+    assert_eq!((&read["read"]["devices"], &read["read"]["parallel"]["tp"]), (&16.into(), &2.into()));
+    assert!(read["sources"]["devices"].as_str().unwrap().contains("--devices, in place of 8"), "{}", read["sources"]);
 }
 
 #[test]
@@ -105,60 +284,6 @@ fn what_export_writes_is_read_back_as_the_same_plan() {
 }
 
 #[test]
-fn a_workload_made_from_exported_arguments_is_the_one_they_came_from() {
-    let folder = Folder::new();
-    let (model, plan) = (argument(&folder.path("model.json")), argument(&folder.path("plan.json")));
-    let generate = "generate llama-3-8b --hardware h100 --devices 16 --microbatches 64 --output";
-    stdout(&[&generate.split(' ').collect::<Vec<_>>()[..], &[&model]].concat(), 0);
-    stdout(&["plan", &model, "--planner", "joint", "--set", "engine=megatron", "--json", "--output", &plan], 0);
-    let script = folder.file("again.sh", stdout(&["export", &plan, "--to", "megatron"], 0));
-    let again = argument(&folder.path("again.json"));
-    stdout(&["import", &script, "--hardware", "h100", "--workload", &again], 0);
-    let nodes =
-        |path: &str| serde_json::from_str::<Value>(&std::fs::read_to_string(path).unwrap()).unwrap()["nodes"].clone();
-    assert_eq!(nodes(&again), nodes(&model));
-}
-
-#[test]
-fn logs_jobs_and_configurations_of_other_engines_are_read() {
-    let folder = Folder::new();
-    let log = folder.file(
-        "run.log",
-        "[rank0] using world size: 8, data-parallel size: 2\n------------------------ arguments ------------------------\n  \
-         hidden_size ..................................... 1024\n  num_layers ...................................... 24\n  \
-         num_attention_heads ............................. 16\n  padded_vocab_size ............................... 50304\n  \
-         seq_length ...................................... 1024\n  max_position_embeddings ......................... 1024\n  \
-         tensor_model_parallel_size ...................... 2\n  pipeline_model_parallel_size .................... 2\n  \
-         world_size ...................................... 8\n  micro_batch_size ................................ 2\n  \
-         global_batch_size ............................... 32\n  bf16 ............................................ True\n  \
-         swiglu .......................................... False\n-------------------- end of arguments ---------------------\n",
-    );
-    let text = stdout(&["import", &log], 0);
-    assert!(text.contains("8 devices of 2 x 2 x 2") && text.contains("16 microbatches of 2, a batch of 32"), "{text}");
-    let toml = folder.file(
-        "job.toml",
-        "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 8\nseq_len = 2048\n[parallelism]\n\
-         pipeline_parallel_degree = 4\ntensor_parallel_degree = 2\ndata_parallel_shard_degree = 2\n\
-         pipeline_parallel_microbatch_size = 1\n[activation_checkpoint]\nmode = \"full\"\n",
-    );
-    let text = stdout(&["import", &toml, "--hardware", "h100"], 0);
-    assert!(text.contains("a torchtitan job, 16 devices of 4 x 2 x 2"), "{text}");
-    assert!(text.contains("16 microbatches of 1, a batch of 16; all layers recompute"), "{text}");
-    let zero = r#"{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3}}"#;
-    let zero = folder.file("ds.json", zero);
-    let text = stdout(&["import", &zero, "--model", "llama-3-8b", "--devices", "8"], 0);
-    assert!(text.contains("a DeepSpeed configuration, 8 devices of 1 x 8 x 1") && text.contains("ZeRO 2, 3"), "{text}");
-    let accelerate = folder.file(
-        "accelerate.yaml",
-        "distributed_type: MEGATRON_LM\nmegatron_lm_config:\n  megatron_lm_tp_degree: 2\n  megatron_lm_pp_degree: 2\n  \
-         megatron_lm_num_micro_batches: 8\nmixed_precision: bf16\nnum_processes: 8\n",
-    );
-    let text = stdout(&["import", &accelerate, "--model", "llama-3-8b"], 0);
-    assert!(text.contains("a Hugging Face training configuration, 8 devices of 2 x 2 x 2"), "{text}");
-    assert!(text.contains("16 microbatches of 1"), "{text}");
-}
-
-#[test]
 fn what_cannot_be_read_is_one_sentence_with_the_repair() {
     let folder = Folder::new();
     for content in ["", "\0\u{1}\u{2}"] {
@@ -168,16 +293,14 @@ fn what_cannot_be_read_is_one_sentence_with_the_repair() {
         assert!(calibrated.contains("give a CSV of measured runs"), "{content:?}: {calibrated}");
     }
     for (content, more, part) in [
-        ("echo hello", &[][..], "--from"),
-        ("--tensor-model-parallel-size $WHAT --num-layers 8", &[], "`$WHAT`"),
-        ("--tensor-model-parallel-size 2 --context-parallel-size 2", &[], "plantui estimate"),
-        ("--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2", &["--devices", "4"], "--model"),
-        ("--pipeline-model-parallel-size 5", &["--model", "llama-3-8b", "--devices", "5"], "do not divide 32 layers"),
+        ("echo hello", &[][..], "starts no training program"),
+        ("--tensor-model-parallel-size $WHAT --num-layers 8", &[], "$WHAT"),
+        ("--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2", &["--devices", "4"], "MODEL"),
         ("--tensor-model-parallel-size 2", &["--devices", "7"], "7 devices"),
         (
             "{\"pp_deg\": 2, \"pp_division\": \"8,9\", \"chunks\": 2, \"global_bsz\": 4}",
             &["--model", "llama-3-8b", "--devices", "2"],
-            "17 layers",
+            "17, but llama-3-8b has 32 layers",
         ),
     ] {
         let file = folder.file("job.sh", content);

@@ -6,6 +6,7 @@ use plantui::family::training::{
     hardware, published,
     request::Request,
 };
+use plantui::jobs;
 
 /// A stack that computes and sends more slowly than what the shipped constants say.
 fn foreign() -> Calibration {
@@ -145,9 +146,7 @@ const TORCHTITAN: &str = "\
 #[test]
 fn logs_of_engines_are_runs() {
     let model = published::find("llama-3.1-70b").unwrap();
-    let [run] = &calibrate::read(MEGATRON, "a.log", &model, &Request::default()).unwrap()[..] else {
-        panic!("one run")
-    };
+    let run = jobs::measured_run(MEGATRON, "a.log", &model, &Request::default()).unwrap();
     assert_eq!(run.resolved.run.layout.to_string(), "tp=4,pp=4,vp=5,cp=1,ep=1,dp=4,mbs=1");
     assert_eq!((run.resolved.devices, run.resolved.run.global_batch, run.resolved.run.sequence), (64, 128, 8192));
     assert_eq!(run.resolved.run.recompute.to_string(), "full:2");
@@ -156,8 +155,8 @@ fn logs_of_engines_are_runs() {
     assert_eq!(run.measured_s, 16.002);
     assert_eq!(run.measured_bytes, Some(60000.5 * 1024.0 * 1024.0));
     let small = published::find("llama-3.1-8b").unwrap();
-    let error = calibrate::read(MEGATRON, "a.log", &small, &Request::default()).unwrap_err();
-    assert_eq!(error.to_string(), "a.log: hidden_size is 8192, but llama-3.1-8b has 4096");
+    let error = jobs::measured_run(MEGATRON, "a.log", &small, &Request::default()).unwrap_err().to_string();
+    assert!(error.contains("8192") && error.contains("llama-3.1-8b"), "{error}");
 
     let [run] = &calibrate::read(TORCHTITAN, "b.log", &small, &Request::default()).unwrap()[..] else {
         panic!("one run")

@@ -8,6 +8,21 @@
 
 use std::{borrow::Cow, fmt::Write};
 
+/// Text without colour escapes.
+pub fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        if c != '\u{1b}' {
+            plain.push(c);
+        } else if rest.next() == Some('[') {
+            // An escape sequence ends with its first letter.
+            rest.by_ref().find(char::is_ascii_alphabetic);
+        }
+    }
+    plain
+}
+
 /// Name from a file, safe for a terminal: without control characters, at most 200 characters.
 pub fn printable(name: &str) -> String {
     without_hostile(name, 200)

@@ -145,6 +145,10 @@ fn is_toml(text: &str, source: &str) -> bool {
 fn syntax(text: &str, source: &str) -> Syntax {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let has = |words: &[&str]| text.lines().any(|line| words.iter().any(|word| line.starts_with(word)));
+    // No script begins like that.
+    if text.trim_start().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"')) {
+        return Syntax::Tree;
+    }
     match extension(source).as_str() {
         "json" | "toml" | "yaml" | "yml" => return Syntax::Tree,
         "py" => return Syntax::Python,
@@ -167,7 +171,9 @@ fn syntax(text: &str, source: &str) -> Syntax {
         return Syntax::Python;
     }
     let flags = text.lines().any(|line| line.trim_start().starts_with("--") && line.trim() != "---");
-    if !flags && (toml::read(text, source).is_ok_and(|read| read.iter().next().is_some()) || yaml::read(text, source).is_ok()) {
+    if !flags
+        && (toml::read(text, source).is_ok_and(|read| read.iter().next().is_some()) || yaml::read(text, source).is_ok())
+    {
         return Syntax::Tree;
     }
     Syntax::Shell

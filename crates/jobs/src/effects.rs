@@ -15,12 +15,72 @@ pub(crate) struct Effects {
 
 /// Words in the names of settings that change model, layout, memory or precision.
 const IMPORTANT: [&str; 66] = [
-    "layers", "layer", "hidden", "heads", "head", "ffn", "intermediate", "expert", "experts", "moe", "parallel",
-    "parallelism", "pipeline", "tensor", "context", "sequence", "recompute", "checkpointing", "offload", "cpu",
-    "attention", "attn", "fp8", "fp4", "fp16", "bf16", "fp32", "int8", "precision", "dtype", "quantization", "quantize",
-    "quant", "zero", "shard", "sharding", "fsdp", "lora", "adapter", "peft", "vocab", "seq", "seqlen", "batch", "mtp",
-    "mla", "window", "embedding", "embeddings", "rank", "degree", "stages", "chunks", "microbatch", "microbatches",
-    "replicate", "remat", "freeze", "frozen", "mamba", "hybrid", "galore", "badam", "ema", "optimizer", "model",
+    "layers",
+    "layer",
+    "hidden",
+    "heads",
+    "head",
+    "ffn",
+    "intermediate",
+    "expert",
+    "experts",
+    "moe",
+    "parallel",
+    "parallelism",
+    "pipeline",
+    "tensor",
+    "context",
+    "sequence",
+    "recompute",
+    "checkpointing",
+    "offload",
+    "cpu",
+    "attention",
+    "attn",
+    "fp8",
+    "fp4",
+    "fp16",
+    "bf16",
+    "fp32",
+    "int8",
+    "precision",
+    "dtype",
+    "quantization",
+    "quantize",
+    "quant",
+    "zero",
+    "shard",
+    "sharding",
+    "fsdp",
+    "lora",
+    "adapter",
+    "peft",
+    "vocab",
+    "seq",
+    "seqlen",
+    "batch",
+    "mtp",
+    "mla",
+    "window",
+    "embedding",
+    "embeddings",
+    "rank",
+    "degree",
+    "stages",
+    "chunks",
+    "microbatch",
+    "microbatches",
+    "replicate",
+    "remat",
+    "freeze",
+    "frozen",
+    "mamba",
+    "hybrid",
+    "galore",
+    "badam",
+    "ema",
+    "optimizer",
+    "model",
 ];
 
 impl Effects {
@@ -31,8 +91,7 @@ impl Effects {
 
     /// True if a setting changes the job, or sounds as if it did.
     pub(crate) fn matters(&self, name: &str) -> bool {
-        has(self.matters, name)
-            || self.by_sound && name.split(['_', '.', ' ']).any(|word| IMPORTANT.contains(&word))
+        has(self.matters, name) || self.by_sound && name.split(['_', '.', ' ']).any(|word| IMPORTANT.contains(&word))
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     effects::Effects,
     formats as readers,
     job::{Draft, Job, ReadOptions},
-    setting::{Place, Settings},
+    setting::{Fact, Place, Settings},
     syntax::shell::OpenFile,
 };
 
@@ -84,9 +84,8 @@ pub(crate) fn read(document: &Document, options: &ReadOptions, open: OpenFile<'_
         [] => return Err(unrecognised(document, options)),
         [one] => one,
         [first, rest @ ..] => {
-            let same = |(part, reader, _): &Found<'_>| {
-                reader.id() == first.1.id() && part.settings.same(&first.0.settings)
-            };
+            let same =
+                |(part, reader, _): &Found<'_>| reader.id() == first.1.id() && part.settings.same(&first.0.settings);
             if !rest.iter().all(same) {
                 let names: Vec<String> = found.iter().map(|(part, ..)| part.name.clone()).collect();
                 let problem = format!("has {} jobs: {}", found.len(), names.join(", "));
@@ -98,17 +97,26 @@ pub(crate) fn read(document: &Document, options: &ReadOptions, open: OpenFile<'_
     };
     let mut draft = Draft::new(source, options);
     let context = Context { document, open };
+    exported(document, &mut draft);
     reader.read(part, &mut draft, &context)?;
     if let Some(launch) = &part.launch {
         readers::launched(launch, &mut draft)?;
         for (reason, place) in &launch.unknown {
             if !options.ignore.iter().any(|name| name == "words") {
                 let problem = format!("a word in the place of a flag is not known: {reason}");
-                return Err(place.error("", problem, "set what it depends on with --define, or leave it out with --ignore words"));
+                return Err(place.error(
+                    "",
+                    problem,
+                    "set what it depends on with --define, or leave it out with --ignore words",
+                ));
             }
         }
         for (name, place) in &launch.empty {
-            draft.assume(&format!("${name}"), format!("empty: {place} uses it, and the file does not set it"), &format!("--define {name}=VALUE"));
+            draft.assume(
+                &format!("${name}"),
+                format!("empty: {place} uses it, and the file does not set it"),
+                &format!("--define {name}=VALUE"),
+            );
         }
         if let Some(condition) = launch.conditions.first() {
             draft.note(format!("the command runs only under {condition}"));
@@ -132,11 +140,53 @@ pub(crate) fn read(document: &Document, options: &ReadOptions, open: OpenFile<'_
     draft.finish((reader.id(), reader.title()), recipe)
 }
 
+/// Facts in the first comment of an export: `64 ranks on h100: ..`, `16 ranks: 4 stages x 2 replicas x tensor degree 2`.
+fn exported(document: &Document, draft: &mut Draft<'_>) {
+    for (comment, line) in &document.comments {
+        let mut words = comment.split_whitespace();
+        let (Some(Ok(ranks)), Some(word)) = (words.next().map(str::parse::<u64>), words.next()) else { continue };
+        if word.trim_end_matches(':') != "ranks" {
+            continue;
+        }
+        let place = Place::new(&document.source, *line);
+        draft.set("devices", Fact { value: ranks, place: place.clone() });
+        if let (Some("on"), Some(id)) = (words.next(), words.next()) {
+            let id = id.trim_end_matches(':');
+            if plantui_core::workload::training::hardware::find(id).is_some() {
+                draft.set("hardware", Fact { value: id, place: place.clone() });
+            }
+        }
+        let degree = comment
+            .split_once("tensor degree ")
+            .and_then(|(_, degree)| degree.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok());
+        if let Some(tensor) = degree {
+            draft.set("tp", Fact { value: tensor, place });
+        }
+        return;
+    }
+}
+
 /// True if a default may state a fact of the run: not an address, a path or a key.
 fn may_matter(default: &crate::syntax::shell::Default) -> bool {
     const OTHER: [&str; 18] = [
-        "MASTER", "ADDR", "PORT", "RANK", "PATH", "DIR", "KEY", "WANDB", "LOG", "HOST", "TOKENIZER_", "CHECKPOINT", "CKPT", "DATA_", "NAME",
-        "CUDA_DEVICE", "NCCL", "SEED",
+        "MASTER",
+        "ADDR",
+        "PORT",
+        "RANK",
+        "PATH",
+        "DIR",
+        "KEY",
+        "WANDB",
+        "LOG",
+        "HOST",
+        "TOKENIZER_",
+        "CHECKPOINT",
+        "CKPT",
+        "DATA_",
+        "NAME",
+        "CUDA_DEVICE",
+        "NCCL",
+        "SEED",
     ];
     let upper = default.name.to_ascii_uppercase();
     !default.value.contains('/') && !OTHER.iter().any(|word| upper.contains(word))
@@ -163,7 +213,8 @@ fn candidates<'a>(document: &'a Document, options: &ReadOptions) -> Result<Vec<F
             }
         }
         if let [first, second, ..] = &known[..] {
-            let problem = format!("may be {} (it has {}) or {} ({})", first.1.title(), first.2, second.1.title(), second.2);
+            let problem =
+                format!("may be {} (it has {}) or {} ({})", first.1.title(), first.2, second.1.title(), second.2);
             let repair = format!("name its format: --from {} or --from {}", first.1.id(), second.1.id());
             return Err(LoadError::file(&document.source, problem, repair));
         }
@@ -182,11 +233,13 @@ fn unrecognised(document: &Document, options: &ReadOptions) -> LoadError {
             let problem = format!("has the recipe `{shown}`, whose settings are of no format that is read");
             return LoadError::file(source, problem, "`plantui import --help` lists the formats");
         }
-        let repair = if names.is_empty() { "leave --recipe out".into() } else { format!("there are {}", names.join(", ")) };
+        let repair =
+            if names.is_empty() { "leave --recipe out".into() } else { format!("there are {}", names.join(", ")) };
         return LoadError::file(source, format!("has no recipe `{shown}`"), repair);
     }
     if document.parts.is_empty() {
-        let repair = "give the script with the command that trains (torchrun, srun, python file.py), or the flags alone";
+        let repair =
+            "give the script with the command that trains (torchrun, srun, python file.py), or the flags alone";
         return LoadError::file(source, "starts no training program", repair);
     }
     let problem = format!("holds none of the names that identify a job of the {} formats that are read", READERS.len());

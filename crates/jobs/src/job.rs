@@ -73,9 +73,18 @@ pub struct Job {
     pub notes: Vec<String>,
     /// Measured iterations.
     pub measured: Option<Measured>,
+    /// Layers that recompute, if the job states them one by one.
+    pub recomputed: Option<Vec<bool>>,
+    /// Reason why the model's prediction cannot express the job; a plan over a profile may.
+    pub refused: Option<LoadError>,
 }
 
 impl Job {
+    /// Degree, batch or number of devices by its name in a request; 1 if it is not stated.
+    pub fn degree(&self, name: &str) -> u32 {
+        self.facts.get(name).and_then(|fact| fact.value.parse().ok()).unwrap_or(1)
+    }
+
     /// Request of the job's run.
     ///
     /// # Errors
@@ -83,7 +92,9 @@ impl Job {
     pub fn request(&self) -> Result<Request, LoadError> {
         let mut request = Request::default();
         for (name, fact) in &self.facts {
-            request.set(name, &fact.value).map_err(|problem| fact.place.error("", problem, "correct it, or use --with"))?;
+            request
+                .set(name, &fact.value)
+                .map_err(|problem| fact.place.error("", problem, "correct it, or use --with"))?;
         }
         Ok(request)
     }
@@ -117,6 +128,8 @@ pub struct ReadOptions {
     pub flags: Vec<(String, String, String)>,
     /// Model of the command line.
     pub model: Option<Model>,
+    /// Number of layers, if a profile of the network is given in place of a model.
+    pub layers: Option<u64>,
 }
 
 /// Job under construction.
@@ -126,6 +139,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) facts: BTreeMap<String, Fact>,
     pub(crate) model: Option<Fact<Model>>,
     pub(crate) model_name: Option<Fact>,
+    /// True if the name of the model says that its weights are in 4 bits.
+    pub(crate) four_bits: bool,
     /// Steps whose gradients are added.
     pub(crate) accumulation: Option<Fact<u64>>,
     /// Sequences of a data-parallel rank in an iteration.
@@ -145,6 +160,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) assumed: Vec<Assumption>,
     pub(crate) notes: Vec<String>,
     pub(crate) measured: Option<Measured>,
+    pub(crate) recomputed: Option<Vec<bool>>,
+    pub(crate) refused: Option<LoadError>,
     pub(crate) unused: (Vec<Unused>, Vec<Unused>),
 }
 
@@ -156,6 +173,7 @@ impl<'a> Draft<'a> {
             facts: BTreeMap::new(),
             model: None,
             model_name: None,
+            four_bits: false,
             accumulation: None,
             local_batch: None,
             chunks: None,
@@ -167,6 +185,8 @@ impl<'a> Draft<'a> {
             assumed: vec![],
             notes: vec![],
             measured: None,
+            recomputed: None,
+            refused: None,
             unused: (vec![], vec![]),
         }
     }
@@ -187,6 +207,16 @@ impl<'a> Draft<'a> {
     pub(crate) fn usual(&mut self, name: &str, value: impl ToString) {
         let place = Place::new("default of the engine", 0);
         self.facts.entry(name.into()).or_insert(Fact { value: value.to_string(), place });
+    }
+
+    /// Model of the command line, or of the file.
+    pub(crate) fn known_model(&self) -> Option<&Model> {
+        self.options.model.as_ref().or(self.model.as_ref().map(|model| &model.value))
+    }
+
+    /// Number of layers of the model or the profile.
+    pub(crate) fn layers(&self) -> Option<u64> {
+        self.options.layers.or(self.known_model().map(|model| model.layers.len() as u64))
     }
 
     pub(crate) fn degree(&self, name: &str) -> u64 {
@@ -252,6 +282,7 @@ impl<'a> Draft<'a> {
         format: (&'static str, &'static str),
         recipe: Option<String>,
     ) -> Result<Job, LoadError> {
+        self.of_machines();
         for (name, value, flag) in &self.options.flags {
             let place = match self.facts.get(name.as_str()).filter(|fact| fact.value != *value) {
                 Some(before) => Place::new(&format!("{flag}, in place of {} in {}", before.value, before.place), 0),
@@ -278,7 +309,8 @@ impl<'a> Draft<'a> {
             }
             self.model = Some(Fact { value: model.clone(), place: Place::new("MODEL", 0) });
         }
-        let Draft { source, facts, model, model_name, assumed, notes, measured, unused, .. } = self;
+        let Draft { source, facts, model, model_name, assumed, notes, measured, unused, recomputed, refused, .. } =
+            self;
         Ok(Job {
             format: format.0,
             title: format.1,
@@ -292,19 +324,24 @@ impl<'a> Draft<'a> {
             not_understood: unused.1,
             notes,
             measured,
+            recomputed,
+            refused,
         })
+    }
+
+    /// Devices of all machines.
+    fn of_machines(&mut self) {
+        if let Some(each) = self.per_machine.as_ref().filter(|_| !self.facts.contains_key("devices")) {
+            let machines = self.machines.as_ref().map_or(1, |fact| fact.value);
+            let place = self.machines.as_ref().map_or(&each.place, |machines| &machines.place).clone();
+            let devices = each.value.saturating_mul(machines);
+            self.set("devices", Fact { value: devices, place });
+        }
     }
 
     fn devices(&mut self) -> Result<(), LoadError> {
         let parts = self.degree("tp") * self.degree("pp") * self.degree("cp");
         if self.facts.contains_key("devices") {
-            return Ok(());
-        }
-        if let Some(each) = &self.per_machine {
-            let machines = self.machines.as_ref().map_or(1, |fact| fact.value);
-            let place = self.machines.as_ref().map_or(&each.place, |machines| &machines.place).clone();
-            let devices = each.value.saturating_mul(machines);
-            self.set("devices", Fact { value: devices, place });
             return Ok(());
         }
         if let Some(data) = self.facts.get("dp").cloned() {
@@ -362,10 +399,7 @@ impl<'a> Draft<'a> {
         if let Some(stated) = self.facts.remove("dp")
             && stated.value != data.to_string()
         {
-            self.note(format!(
-                "{} states {} replicas; {devices} devices give {data}",
-                stated.place, stated.value
-            ));
+            self.note(format!("{} states {} replicas; {devices} devices give {data}", stated.place, stated.value));
         }
         let usual = Place::new("follows", 0);
         let stated = self.facts.get("global_batch").cloned();
@@ -416,7 +450,11 @@ impl<'a> Draft<'a> {
                             "is {}, and {size} sequences x {} steps x {data} replicas are {product}",
                             global.value, steps.value
                         );
-                        return Err(global.place.error("the batch", problem, "give the devices with --devices, or correct it"));
+                        return Err(global.place.error(
+                            "the batch",
+                            problem,
+                            "give the devices with --devices, or correct it",
+                        ));
                     }
                 }
             }

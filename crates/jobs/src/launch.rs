@@ -13,9 +13,28 @@ const LAUNCHERS: [&str; 6] = ["torchrun", "srun", "mpirun", "deepspeed", "accele
 
 /// Options of launchers without a value.
 const BARE_OPTIONS: [&str; 22] = [
-    "standalone", "no_python", "module", "use_env", "run_path", "multi_gpu", "no_local_rank", "use_fsdp", "use_deepspeed",
-    "use_megatron_lm", "same_network", "exclusive", "unbuffered", "allow_run_as_root", "label", "l", "u", "m", "cpu",
-    "tag_output", "enable_elastic_training", "no_ssh",
+    "standalone",
+    "no_python",
+    "module",
+    "use_env",
+    "run_path",
+    "multi_gpu",
+    "no_local_rank",
+    "use_fsdp",
+    "use_deepspeed",
+    "use_megatron_lm",
+    "same_network",
+    "exclusive",
+    "unbuffered",
+    "allow_run_as_root",
+    "label",
+    "l",
+    "u",
+    "m",
+    "cpu",
+    "tag_output",
+    "enable_elastic_training",
+    "no_ssh",
 ];
 
 /// Launch of a program.
@@ -234,13 +253,19 @@ mod tests {
             "#SBATCH --gpus-per-node=8\ncd /x\nCUDA_X=1 srun -N 4 torchrun --nproc_per_node 8 --nnodes=4 --standalone pretrain_gpt.py data \\\n  --a 1 --b --c 1 2 --lr -1e-4 $MORE a.b=3 > log 2>&1\n",
         );
         let [launch] = &all[..] else { panic!("{all:?}") };
-        assert_eq!((launch.program.as_str(), launch.launchers.join(" ").as_str()), ("pretrain_gpt.py", "srun torchrun"));
+        assert_eq!(
+            (launch.program.as_str(), launch.launchers.join(" ").as_str()),
+            ("pretrain_gpt.py", "srun torchrun")
+        );
         let option = |name: &str| launch.options.look(name).map(|setting| setting.value.text());
         assert_eq!(option("nproc_per_node").as_deref(), Some("8"));
         assert_eq!((option("nnodes").as_deref(), option("n").as_deref()), (Some("4"), Some("4")));
         assert_eq!(option("sbatch.gpus_per_node").as_deref(), Some("8"));
         let flag = |name: &str| launch.flags.look(name).map(|setting| setting.value.text());
-        assert_eq!((flag("a").as_deref(), flag("b").as_deref(), flag("c").as_deref()), (Some("1"), Some("true"), Some("[1, 2]")));
+        assert_eq!(
+            (flag("a").as_deref(), flag("b").as_deref(), flag("c").as_deref()),
+            (Some("1"), Some("true"), Some("[1, 2]"))
+        );
         assert_eq!((flag("lr").as_deref(), flag("a.b").as_deref()), (Some("-1e-4"), Some("3")));
         assert_eq!(launch.empty[0].0, "MORE");
         assert_eq!(launch.positional[0].0, "data");
@@ -249,7 +274,10 @@ mod tests {
     #[test]
     fn bare_flags_modules_and_other_commands() {
         assert_eq!(read("--a 2 --b")[0].flags.look("a").map(|setting| setting.value.text()), Some("2".into()));
-        assert_eq!(read("python -m torch.distributed.run --nnodes 2 -m verl.trainer.main x.y=1")[0].program, "verl.trainer.main");
+        assert_eq!(
+            read("python -m torch.distributed.run --nnodes 2 -m verl.trainer.main x.y=1")[0].program,
+            "verl.trainer.main"
+        );
         assert_eq!(read("NPROC_PER_NODE=4 swift sft --model X")[0].program, "swift");
         assert!(read("pip install x\nmkdir -p y").is_empty());
     }

@@ -15,6 +15,8 @@ mod format;
 mod formats;
 mod job;
 mod launch;
+mod plan;
+mod runs;
 mod setting;
 mod syntax;
 
@@ -28,6 +30,8 @@ use plantui_core::source::LoadError;
 
 pub use format::formats;
 pub use job::{Assumption, Job, Measured, ReadOptions, Unused};
+pub use plan::plan;
+pub use runs::{is_log, measured_run};
 pub use setting::{Fact, Place, normal};
 
 /// Longest time that reading may take.
@@ -45,7 +49,7 @@ const MOST_BYTES: u64 = 4 << 20;
 /// [`LoadError`] with file, line and repair: for a syntax error, a value that no run can have, more than one possible job,
 /// or a setting that may matter and is not understood.
 pub fn read(text: &str, source: &str, folder: Option<&Path>, options: &ReadOptions) -> Result<Job, LoadError> {
-    let (text, shown, options) = (text.to_string(), source.to_string(), options.clone());
+    let (text, shown, options) = (plantui_core::text::without_escapes(text), source.to_string(), options.clone());
     let folder: Option<PathBuf> = folder.map(Path::to_path_buf);
     let (sender, receiver) = mpsc::channel();
     let reading = std::thread::Builder::new().name("job".into()).stack_size(STACK_BYTES).spawn(move || {
@@ -57,7 +61,8 @@ pub fn read(text: &str, source: &str, folder: Option<&Path>, options: &ReadOptio
         // The caller may have given up.
         let _ = sender.send(job);
     });
-    let fail = |problem: &str| Err(LoadError::file(source, problem.to_string(), "give the part that configures the job"));
+    let fail =
+        |problem: &str| Err(LoadError::file(source, problem.to_string(), "give the part that configures the job"));
     if reading.is_err() {
         return fail("cannot be read: no thread can be started");
     }

@@ -211,9 +211,8 @@ impl Settings {
     /// Whole number of a name; `None` if it is absent, `auto` or -1.
     pub(crate) fn count(&self, name: &str) -> Result<Option<Fact<u64>>, LoadError> {
         let Some(setting) = self.take(name) else { return Ok(None) };
-        let refuse = |text: &str| {
-            Err(setting.error(format!("is `{}`, must be a whole number", printable(text)), "correct it"))
-        };
+        let refuse =
+            |text: &str| Err(setting.error(format!("is `{}`, must be a whole number", printable(text)), "correct it"));
         let text = match setting.known()? {
             Value::Text(text) => text.trim().to_string(),
             Value::List(values) if values.len() == 1 => values[0].text(),
@@ -264,7 +263,9 @@ impl Settings {
                 "true" | "yes" | "on" | "1" => true,
                 "false" | "no" | "off" | "0" => false,
                 "auto" => return Ok(None),
-                _ => return Err(setting.error(format!("is `{}`, must be true or false", printable(text)), "correct it")),
+                _ => {
+                    return Err(setting.error(format!("is `{}`, must be true or false", printable(text)), "correct it"));
+                }
             },
             other => return Err(setting.error(format!("is {}, must be true or false", other.text()), "correct it")),
         };

@@ -1,6 +1,7 @@
 //! `plantui import`: reads a job of a training engine, predicts it as it runs, and compares it with the best layout.
 
 mod plan;
+mod profile;
 mod report;
 
 use std::{
@@ -14,13 +15,19 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::{CommandEnd, Failure, arguments, estimate, hardware_file, input, output::{self, Destination}};
+use super::{
+    CommandEnd, Failure, arguments, estimate, hardware_file, input,
+    output::{self, Destination},
+};
 use crate::{
     family::training::{Estimate, Model, remedy, request::ResolvedRequest},
     jobs::{self, Job, ReadOptions},
     planner::Search,
     study::improve::{BetterRun, ExistingRun},
-    workload::{convert, formats::{detect, file}},
+    workload::{
+        convert,
+        formats::{detect, file},
+    },
 };
 
 const EXAMPLES: &str = "\
@@ -69,6 +76,9 @@ pub(crate) struct ImportArgs {
     facts: FactArgs,
     #[command(flatten)]
     answers: AnswerArgs,
+    /// An existing profile of the network: only the plan is made, over its measured times
+    #[arg(long = "for", id = "for_workload", value_name = "FILE", conflicts_with_all = ["workload", "model", "model_flag", "hardware"])]
+    of: Option<PathBuf>,
     /// Stops the search for the best layout after this time [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = arguments::deadline, allow_hyphen_values = true)]
     deadline: Option<Duration>,
@@ -162,6 +172,12 @@ impl ImportArgs {
             destination.check()?;
         }
         let job = self.read()?;
+        if let Some(path) = &self.of {
+            return profile::run(&job, path, outputs[1].as_ref(), self.plan.as_deref(), self.json);
+        }
+        if let Some(refused) = &job.refused {
+            return Err(refused.clone().into());
+        }
         let Some(model) = &job.model else { return Err(no_model(&job)) };
         let resolved = job.resolve(&model.value)?;
         let existing = ExistingRun {
@@ -175,8 +191,7 @@ impl ImportArgs {
         };
         let estimate = Estimate::of(existing.model, existing.run, existing.accelerator, existing.devices, None)
             .map_err(refused)?;
-        let remedies =
-            remedy::remedies(existing.model, existing.run, existing.accelerator, existing.devices, None);
+        let remedies = remedy::remedies(existing.model, existing.run, existing.accelerator, existing.devices, None);
         let search = Search::new(Some(self.deadline.unwrap_or(USUAL_DEADLINE)), 0);
         let best = existing.best(&search)?;
         let [workload_file, plan_file] = outputs;
@@ -202,7 +217,8 @@ impl ImportArgs {
 
     /// The command without its outputs.
     fn call(&self, resolved: &ResolvedRequest) -> String {
-        let model = self.model.as_deref().or(self.model_flag.as_deref()).map_or(String::new(), |model| format!(" {model}"));
+        let model =
+            self.model.as_deref().or(self.model_flag.as_deref()).map_or(String::new(), |model| format!(" {model}"));
         format!("plantui import {}{model} --hardware {}", input::shown(&self.job), resolved.accelerator.id)
     }
 
@@ -217,7 +233,7 @@ impl ImportArgs {
         let folder = (!input::is_standard_input(&self.job)).then(|| self.job.parent().unwrap_or(Path::new("")));
         let options = self.options()?;
         let mut job = jobs::read(text, &source, folder, &options)?;
-        if self.hardware.is_none() && !job.facts.contains_key("hardware") {
+        if self.hardware.is_none() && self.of.is_none() && !job.facts.contains_key("hardware") {
             job.assumed.push(jobs::Assumption {
                 name: "hardware".into(),
                 value: USUAL_HARDWARE.into(),
@@ -240,6 +256,10 @@ impl ImportArgs {
         let with = answers.with.iter().map(|text| pair("--with", text)).collect::<Result<_, _>>()?;
         let model = self.model.as_deref().or(self.model_flag.as_deref()).map(estimate::model).transpose()?;
         let id = self.from.as_deref().and_then(|id| jobs::formats().map(|(known, _)| known).find(|known| *known == id));
+        let layers = match &self.of {
+            Some(path) => profile::layers(path)?,
+            None => None,
+        };
         Ok(ReadOptions {
             format: id,
             defines,
@@ -248,6 +268,7 @@ impl ImportArgs {
             recipe: answers.recipe.clone(),
             flags: self.flags()?,
             model,
+            layers,
         })
     }
 

@@ -4,6 +4,7 @@ use super::Failure;
 use crate::{
     cluster::GivenLimits,
     export::plan_json,
+    family::training::request::ResolvedRequest,
     family::{self, training::configured},
     jobs::Job,
     plan::{
@@ -13,7 +14,6 @@ use crate::{
     planner::Search,
     run::Simulation,
     simulate::{LEAST_TIME, Schedule},
-    family::training::request::ResolvedRequest,
     workload::Workload,
 };
 

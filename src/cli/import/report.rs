@@ -6,11 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::ImportedJob;
 use crate::{
-    cli::{
-        cost::CostArgs,
-        estimate::report::EstimateReport,
-        report::{line, table},
-    },
+    cli::{cost::CostArgs, estimate::report::EstimateReport, report::line},
     family::training::{Estimate, Fits, TrainingSettings, request::ResolvedRequest},
     jobs::{Place, Unused},
     units,
@@ -76,7 +72,8 @@ impl ImportedJob<'_> {
         let parameters = model.parameters() as f64;
         let billions =
             if parameters >= 1e9 { format!("{:.2} G", parameters / 1e9) } else { format!("{:.1} M", parameters / 1e6) };
-        let sizes = format!("{}, {billions} parameters, {} layers of width {}", model.name, model.layers.len(), model.hidden);
+        let sizes =
+            format!("{}, {billions} parameters, {} layers of width {}", model.name, model.layers.len(), model.hidden);
         let stated = self.job.model.as_ref().map(|model| model.place.to_string());
         let mut rows = vec![
             ("model", sizes, stated),
@@ -101,7 +98,11 @@ impl ImportedJob<'_> {
         rows.push(("micro-batch", layout.micro_batch.to_string(), place("mbs")));
         rows.push(("global batch", run.global_batch.to_string(), place("global_batch")));
         rows.push(("recompute", recompute(run), place("recompute")));
-        rows.push(("sharding", sharding(&run.settings).into(), self.place_of(&["zero", "fsdp", "hsdp", "distributed_optimizer"])));
+        rows.push((
+            "sharding",
+            sharding(&run.settings).into(),
+            self.place_of(&["zero", "fsdp", "hsdp", "distributed_optimizer"]),
+        ));
         let away = offload(&run.settings);
         if !away.is_empty() {
             let place = self.place_of(&["optimizer_offload", "parameter_offload", "activation_offload"]);
@@ -151,9 +152,7 @@ impl ImportedJob<'_> {
     fn comparison(&self, text: &mut String) {
         let as_it_runs = self.column(self.estimate, &self.resolved.run, self.resolved.devices);
         let best = self.best.map(|best| self.column(&best.estimate, &best.run, best.devices));
-        let labels = [
-            "", "layout", "recompute", "sharding", "iteration", "tokens/s/device", "MFU", "memory", "fits",
-        ];
+        let labels = ["", "layout", "recompute", "sharding", "iteration", "tokens/s/device", "MFU", "memory", "fits"];
         let rows: Vec<Vec<String>> = labels
             .iter()
             .enumerate()
@@ -202,7 +201,11 @@ impl ImportedJob<'_> {
                 .take(3)
                 .map(|remedy| format!("{} ({})", remedy.flags, units::seconds(remedy.iteration_s)))
                 .collect();
-            let told = if told.is_empty() { "no single change makes it fit".into() } else { format!("it fits with {}", told.join(", or ")) };
+            let told = if told.is_empty() {
+                "no single change makes it fit".into()
+            } else {
+                format!("it fits with {}", told.join(", or "))
+            };
             line(text, format_args!("does not fit on {fullest}; {told}"));
         }
         match self.best {
@@ -279,10 +282,15 @@ impl ImportedJob<'_> {
             remedies: self.remedies,
         };
         let best = self.best.map(|best| {
-            let resolved =
-                ResolvedRequest { run: best.run.clone(), devices: best.devices, ..self.resolved.clone() };
-            EstimateReport { model: self.model, resolved: &resolved, estimate: &best.estimate, cost: &cost, remedies: &[] }
-                .document()
+            let resolved = ResolvedRequest { run: best.run.clone(), devices: best.devices, ..self.resolved.clone() };
+            EstimateReport {
+                model: self.model,
+                resolved: &resolved,
+                estimate: &best.estimate,
+                cost: &cost,
+                remedies: &[],
+            }
+            .document()
         });
         let document = json!({
             "schema": "plantui.import/1",
@@ -336,7 +344,10 @@ fn difference(now: &Estimate, best: &Estimate) -> String {
             units::seconds(now.iteration_s - best.iteration_s)
         ),
         _ if gain < -EQUAL => {
-            format!("the job is {} faster than the best layout found, which keeps memory for the error of the prediction", units::percent(1.0 / (1.0 + gain) - 1.0))
+            format!(
+                "the job is {} faster than the best layout found, which keeps memory for the error of the prediction",
+                units::percent(1.0 / (1.0 + gain) - 1.0)
+            )
         }
         _ => "no layout is faster than that of the job".into(),
     }
@@ -345,7 +356,9 @@ fn difference(now: &Estimate, best: &Estimate) -> String {
 /// Table with all columns to the left.
 fn left_table(text: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     for row in rows {
         let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
@@ -361,7 +374,11 @@ fn listed(text: &mut String, label: &str, list: &[Unused]) {
     let mut row = format!("{label} ({}):", list.len());
     let mut last: Option<&Place> = None;
     for (index, unused) in list.iter().enumerate() {
-        let value = if ["true", "none"].contains(&unused.value.as_str()) { String::new() } else { format!(" {}", shortened(&unused.value)) };
+        let value = if ["true", "none"].contains(&unused.value.as_str()) {
+            String::new()
+        } else {
+            format!(" {}", shortened(&unused.value))
+        };
         let place = if last == Some(&unused.place) { String::new() } else { format!(" ({})", unused.place) };
         last = Some(&unused.place);
         let comma = if index + 1 < list.len() { "," } else { "" };

@@ -75,7 +75,11 @@ impl JobReader for AccelerateReader {
 ///
 /// # Errors
 /// [`LoadError`] for a value that cannot be read, or a kind that is not modelled.
-pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
+pub(crate) fn configuration(
+    settings: &Settings,
+    draft: &mut Draft<'_>,
+    context: &Context<'_>,
+) -> Result<(), LoadError> {
     draft.maybe("devices", settings.count("num_processes")?);
     if let (Some(machines), Some(all)) = (settings.count("num_machines")?, draft.facts.get("devices")) {
         let each = all.value.parse::<u64>().unwrap_or(1) / machines.value.max(1);
@@ -101,11 +105,17 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, context:
         "NO" | "MULTI_GPU" | "" => draft.usual("zero", 0),
         _ => {
             let place = kind.map(|fact| fact.place).unwrap_or(crate::setting::Place::new(draft.source, 0));
-            return Err(place.error("distributed_type", format!("is {own}, which is not modelled"), "give FSDP, DEEPSPEED, MEGATRON_LM or MULTI_GPU"));
+            return Err(place.error(
+                "distributed_type",
+                format!("is {own}, which is not modelled"),
+                "give FSDP, DEEPSPEED, MEGATRON_LM or MULTI_GPU",
+            ));
         }
     }
     // Sections of other kinds are inert.
-    for (section, kind) in [("fsdp_config", "FSDP"), ("deepspeed_config", "DEEPSPEED"), ("megatron_lm_config", "MEGATRON_LM")] {
+    for (section, kind) in
+        [("fsdp_config", "FSDP"), ("deepspeed_config", "DEEPSPEED"), ("megatron_lm_config", "MEGATRON_LM")]
+    {
         if own != kind && settings.has_under(section) {
             settings.skip(section);
             draft.note(format!("{section} has no effect: distributed_type is {own}"));
@@ -116,7 +126,9 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, context:
         let found = settings.count(&long)?.or(settings.count(&format!("parallelism_config.{name}"))?);
         draft.maybe(degree, found.filter(|fact| fact.value > 1));
     }
-    if let Some(ulysses) = settings.count("parallelism_config.parallelism_config_sp_size")?.filter(|fact| fact.value > 1) {
+    if let Some(ulysses) =
+        settings.count("parallelism_config.parallelism_config_sp_size")?.filter(|fact| fact.value > 1)
+    {
         draft.set("context_style", ulysses.with("all-to-all"));
         draft.set("cp", ulysses);
     }
@@ -145,7 +157,9 @@ fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, context: &Context<'_>) 
     if let Some(steps) = settings.count("deepspeed_config.gradient_accumulation_steps")? {
         draft.accumulation = Some(steps);
     }
-    for (name, target) in [("offload_optimizer_device", "optimizer_offload"), ("offload_param_device", "parameter_offload")] {
+    for (name, target) in
+        [("offload_optimizer_device", "optimizer_offload"), ("offload_param_device", "parameter_offload")]
+    {
         let device = settings.text(&format!("deepspeed_config.{name}"))?;
         if let Some(device) = device.filter(|device| device.value != "none") {
             draft.set(target, device.with(true));

@@ -64,10 +64,15 @@ impl JobReader for AxolotlReader {
         for (name, degree) in degrees {
             draft.maybe(degree, settings.count(name)?.filter(|fact| fact.value > 1));
         }
-        draft.maybe("cp", settings.count_of(&["context_parallel_size", "sequence_parallel_degree"])?.filter(|fact| fact.value > 1));
+        draft.maybe(
+            "cp",
+            settings.count_of(&["context_parallel_size", "sequence_parallel_degree"])?.filter(|fact| fact.value > 1),
+        );
         precision(settings, draft)?;
         match settings.text("gradient_checkpointing")? {
-            Some(fact) if ["false", "no", "none"].contains(&fact.value.as_str()) => draft.set("recompute", fact.with("none")),
+            Some(fact) if ["false", "no", "none"].contains(&fact.value.as_str()) => {
+                draft.set("recompute", fact.with("none"))
+            }
             Some(fact) => {
                 if fact.value.contains("offload") {
                     draft.note(format!("{} keeps the layers' inputs on the host, which is not predicted", fact.place));
@@ -145,7 +150,9 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         Some(fact) => draft.set("fused_elementwise", fact.with(true)),
         None => draft.usual("fused_elementwise", false),
     }
-    for name in ["cut_cross_entropy", "liger_fused_linear_cross_entropy", "liger_cross_entropy", "chunked_cross_entropy"] {
+    for name in
+        ["cut_cross_entropy", "liger_fused_linear_cross_entropy", "liger_cross_entropy", "chunked_cross_entropy"]
+    {
         if let Some(fact) = on(name)? {
             draft.set("fused_cross_entropy", fact);
         }

@@ -27,7 +27,9 @@ impl JobReader for DeepSpeedReader {
         let own = ["train_micro_batch_size_per_gpu", "train_batch_size", "zero_optimization.stage"];
         let name = own.iter().find(|name| settings.has(name))?;
         // GPT-NeoX's files contain DeepSpeed's entries.
-        let other = ["num_layers", "hidden_size", "pipe_parallel_size", "model_parallel_size"].iter().any(|name| settings.has(name));
+        let other = ["num_layers", "hidden_size", "pipe_parallel_size", "model_parallel_size"]
+            .iter()
+            .any(|name| settings.has(name));
         (syntax == Syntax::Tree && !other).then(|| (*name).to_string())
     }
 

@@ -45,7 +45,9 @@ pub(crate) fn section(settings: &Settings, draft: &mut Draft<'_>, name: &str) ->
     } else if let Some(found) = reshard {
         strategy(draft, &found)?;
     } else {
-        let place = version.clone().unwrap_or(Fact { value: String::new(), place: crate::setting::Place::new("default of FSDP", 0) });
+        let place = version
+            .clone()
+            .unwrap_or(Fact { value: String::new(), place: crate::setting::Place::new("default of FSDP", 0) });
         draft.set("zero", place.with(3));
     }
     if let Some(fact) = flag("offload_params")?.or(flag("cpu_offload")?) {
@@ -60,15 +62,29 @@ pub(crate) fn section(settings: &Settings, draft: &mut Draft<'_>, name: &str) ->
         draft.note(format!("{} keeps the layers' inputs on the host, which is not predicted", fact.place));
     }
     for word in [
-        "auto_wrap_policy", "transformer_layer_cls_to_wrap", "min_num_params", "backward_prefetch", "backward_prefetch_policy",
-        "forward_prefetch", "use_orig_params", "cpu_ram_efficient_loading", "sync_module_states", "state_dict_type",
-        "mixed_precision_policy", "limit_all_gathers", "xla", "xla_fsdp_v2",
+        "auto_wrap_policy",
+        "transformer_layer_cls_to_wrap",
+        "min_num_params",
+        "backward_prefetch",
+        "backward_prefetch_policy",
+        "forward_prefetch",
+        "use_orig_params",
+        "cpu_ram_efficient_loading",
+        "sync_module_states",
+        "state_dict_type",
+        "mixed_precision_policy",
+        "limit_all_gathers",
+        "xla",
+        "xla_fsdp_v2",
     ] {
         both(word).iter().for_each(|name| part.skip(name));
     }
     for setting in part.untaken() {
         if !setting.value.is_off() {
-            return Err(setting.error("is not understood in FSDP's configuration", format!("leave it out with --with {name}.{}=false", setting.name)));
+            return Err(setting.error(
+                "is not understood in FSDP's configuration",
+                format!("leave it out with --with {name}.{}=false", setting.name),
+            ));
         }
     }
     Ok(())

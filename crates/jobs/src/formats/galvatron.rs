@@ -15,8 +15,12 @@ use crate::{
 /// Reads Galvatron's strategies.
 pub(crate) struct GalvatronReader;
 
-static EFFECTS: Effects =
-    Effects { none: "tp_consecutive_flags vtp vsp embed_sdp vocab_sdp vcp search_space", prefixes: "", matters: "", by_sound: true };
+static EFFECTS: Effects = Effects {
+    none: "tp_consecutive_flags vtp vsp embed_sdp vocab_sdp vcp search_space",
+    prefixes: "",
+    matters: "",
+    by_sound: true,
+};
 
 impl JobReader for GalvatronReader {
     fn id(&self) -> &'static str {
@@ -71,7 +75,10 @@ impl JobReader for GalvatronReader {
             draft.set("layers", division.with(division.value.join(",")));
         }
         if let Some(kind) = settings.text("pipeline_type")?.filter(|fact| fact.value == "gpipe") {
-            draft.note(format!("{} runs all forward passes first, which holds more activations than is predicted", kind.place));
+            draft.note(format!(
+                "{} runs all forward passes first, which holds more activations than is predicted",
+                kind.place
+            ));
         }
         draft.usual("precision", "bf16");
         for name in ["tp_overlap", "fused_cross_entropy"] {
@@ -109,6 +116,7 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadE
         return Ok(());
     };
     let again: Vec<bool> = flags.value.iter().map(|flag| flag == "1").collect();
+    draft.recomputed = Some(again.clone());
     let text = match (again.contains(&true), again.contains(&false)) {
         (false, _) => "none".to_string(),
         (true, false) => "full".into(),
@@ -136,8 +144,10 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadE
             match counts[..] {
                 [count] => format!("full:{count}"),
                 _ => {
-                    let problem = "recomputes other layers than the first of every stage";
-                    return Err(flags.place.error("checkpoint", problem, "give the same number for every stage"));
+                    let problem = "recomputes other layers than the first of every stage, as many in each";
+                    let repair = "give the same number for every stage, or a profile with --for";
+                    draft.refused = Some(flags.place.error("checkpoint", problem, repair));
+                    "none".into()
                 }
             }
         }

@@ -38,7 +38,8 @@ pub(crate) const NONE: &str = "\
         torch_compile_backend torch_compile_mode use_liger_kernel liger_kernel_config low_cpu_mem_usage";
 
 /// Beginnings of such settings.
-pub(crate) const PREFIXES: &str = "logging_ save_ eval_ hub_ push_to_hub wandb_ mlflow_ comet_ swanlab_ trackio_ tokenizer_ generation_";
+pub(crate) const PREFIXES: &str =
+    "logging_ save_ eval_ hub_ push_to_hub wandb_ mlflow_ comet_ swanlab_ trackio_ tokenizer_ generation_";
 
 static EFFECTS: Effects = Effects { none: NONE, prefixes: PREFIXES, matters: "optim_target_modules", by_sound: true };
 
@@ -92,7 +93,9 @@ impl JobReader for HuggingFaceReader {
 fn arguments_of(settings: &Settings) -> Option<String> {
     settings
         .iter()
-        .find(|setting| setting.value.text().ends_with("TrainingArguments") || setting.value.text().ends_with("SFTConfig"))
+        .find(|setting| {
+            setting.value.text().ends_with("TrainingArguments") || setting.value.text().ends_with("SFTConfig")
+        })
         .map(|setting| setting.name.clone())
 }
 
@@ -106,10 +109,16 @@ pub(crate) fn launcher(part: &Part, draft: &mut Draft<'_>, context: &Context<'_>
         };
         let settings = yaml::read(&text, &source)?;
         accelerate::configuration(&settings, draft, context)?;
-        settings.iter().for_each(|setting| drop(settings.take(&setting.name)));
+        settings.iter().for_each(|setting| {
+            settings.take(&setting.name);
+        });
     }
     let options = &launch.options;
-    if options.has("use_fsdp") || options.has("use_deepspeed") || options.has("mixed_precision") || options.has("zero_stage") {
+    if options.has("use_fsdp")
+        || options.has("use_deepspeed")
+        || options.has("mixed_precision")
+        || options.has("zero_stage")
+    {
         if let Some(word) = options.text("mixed_precision")? {
             let known = if word.value == "no" { "fp32".to_string() } else { word.value.clone() };
             draft.set("precision", word.with(known));
@@ -298,7 +307,7 @@ pub(crate) fn adapter(
         let repair = "predict it in 4 bits or without quantisation, with --adapter qlora:r=N or lora:r=N";
         return Err(eight.place.error("load_in_8bit", "has a base in 8 bits, which is not modelled", repair));
     }
-    let kind = if four.is_some() { "qlora" } else { "lora" };
+    let kind = if four.is_some() || draft.four_bits { "qlora" } else { "lora" };
     let targets = targets.unwrap_or_default();
     let all = targets.is_empty() || targets.iter().any(|word| word.starts_with("all"));
     let short = |word: &String| {

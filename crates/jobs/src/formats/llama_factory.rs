@@ -77,14 +77,24 @@ impl JobReader for LlamaFactoryReader {
         tuning(settings, draft)?;
         if settings.is_set("use_mca")? || settings.has("tensor_model_parallel_size") {
             let kept = draft.facts.clone();
-            super::megatron::arguments(&megatron(settings), draft, false)?;
+            let model = draft.model.clone();
+            let mut arguments = megatron(settings);
+            if let Some(model) = draft.options.model.as_ref().or(model.as_ref().map(|model| &model.value)) {
+                let layers = Value::Text(model.layers.len().to_string());
+                arguments.push(Setting::new("num_layers", layers, Place::new("the model", 0)));
+            }
+            super::megatron::arguments(&arguments, draft, false)?;
+            draft.model = model;
+            super::megatron::of_experts(&arguments, draft)?;
             // What the other arguments state stays: precision, batch.
             for name in ["precision", "mbs", "sequence_length", "attention"] {
                 if let Some(fact) = kept.get(name) {
                     draft.facts.insert(name.into(), fact.clone());
                 }
             }
-            draft.facts.insert("stack".into(), Fact { value: "megatron-2025".into(), place: Place::new("mcore_adapter", 0) });
+            draft
+                .facts
+                .insert("stack".into(), Fact { value: "megatron-2025".into(), place: Place::new("mcore_adapter", 0) });
         }
         Ok(())
     }
@@ -98,9 +108,20 @@ impl JobReader for LlamaFactoryReader {
 fn megatron(settings: &Settings) -> Settings {
     let mut all = Settings::default();
     for name in [
-        "tensor_model_parallel_size", "pipeline_model_parallel_size", "virtual_pipeline_model_parallel_size", "expert_model_parallel_size",
-        "context_parallel_size", "sequence_parallel", "use_distributed_optimizer", "recompute_granularity", "recompute_method",
-        "recompute_num_layers", "moe_grouped_gemm", "moe_token_dispatcher_type", "overlap_grad_reduce", "overlap_param_gather",
+        "tensor_model_parallel_size",
+        "pipeline_model_parallel_size",
+        "virtual_pipeline_model_parallel_size",
+        "expert_model_parallel_size",
+        "context_parallel_size",
+        "sequence_parallel",
+        "use_distributed_optimizer",
+        "recompute_granularity",
+        "recompute_method",
+        "recompute_num_layers",
+        "moe_grouped_gemm",
+        "moe_token_dispatcher_type",
+        "overlap_grad_reduce",
+        "overlap_param_gather",
     ] {
         if let Some(setting) = settings.take(name) {
             all.push(setting.clone());
@@ -116,14 +137,25 @@ fn tuning(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let targets = settings.words("lora_target")?;
     let bits = settings.count("quantization_bit")?;
     let word = kind.as_ref().map_or("lora", |fact| fact.value.as_str()).to_string();
-    let place = kind.map_or_else(|| Fact { value: (), place: Place::new("default of the engine", 0) }, |fact| fact.with(()));
+    let place =
+        kind.map_or_else(|| Fact { value: (), place: Place::new("default of the engine", 0) }, |fact| fact.with(()));
     match word.as_str() {
         "full" => Ok(()),
         "lora" => {
             let four = bits.as_ref().filter(|bits| bits.value == 4).map(|bits| bits.with(true));
             let eight = bits.filter(|bits| bits.value != 4).map(|bits| bits.with(true));
-            hugging_face::adapter(draft, &place, rank.map_or(8, |rank| rank.value), targets.map(|words| words.value), (four, eight))
+            hugging_face::adapter(
+                draft,
+                &place,
+                rank.map_or(8, |rank| rank.value),
+                targets.map(|words| words.value),
+                (four, eight),
+            )
         }
-        other => Err(place.place.error("finetuning_type", format!("is {other}, which is not modelled"), "give full or lora with --with")),
+        other => Err(place.place.error(
+            "finetuning_type",
+            format!("is {other}, which is not modelled"),
+            "give full or lora with --with",
+        )),
     }
 }

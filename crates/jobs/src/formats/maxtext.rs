@@ -42,8 +42,16 @@ static EFFECTS: Effects = Effects {
 
 /// Axes of the mesh: name and degree. The others must be 1.
 const AXES: [(&str, &str); 10] = [
-    ("data", "data"), ("fsdp", "fsdp"), ("fsdp_transpose", "fsdp"), ("tensor", "tp"), ("tensor_sequence", "tp"), ("tensor_transpose", "tp"),
-    ("context", "cp"), ("sequence", "cp"), ("expert", "ep"), ("pipeline", "pp"),
+    ("data", "data"),
+    ("fsdp", "fsdp"),
+    ("fsdp_transpose", "fsdp"),
+    ("tensor", "tp"),
+    ("tensor_sequence", "tp"),
+    ("tensor_transpose", "tp"),
+    ("context", "cp"),
+    ("sequence", "cp"),
+    ("expert", "ep"),
+    ("pipeline", "pp"),
 ];
 
 impl JobReader for MaxTextReader {
@@ -61,15 +69,21 @@ impl JobReader for MaxTextReader {
         }
         let settings = &part.settings;
         let axis = settings.iter().find(|setting| {
-            (setting.name.starts_with("ici_") || setting.name.starts_with("dcn_")) && setting.name.ends_with("_parallelism")
+            (setting.name.starts_with("ici_") || setting.name.starts_with("dcn_"))
+                && setting.name.ends_with("_parallelism")
         });
         let own = axis.map(|setting| setting.name.clone());
-        own.or_else(|| settings.has("base_num_decoder_layers").then(|| "base_num_decoder_layers".to_string()))
-            .or_else(|| (settings.has("per_device_batch_size") && settings.has("max_target_length")).then(|| "per_device_batch_size".to_string()))
+        own.or_else(|| settings.has("base_num_decoder_layers").then(|| "base_num_decoder_layers".to_string())).or_else(
+            || {
+                (settings.has("per_device_batch_size") && settings.has("max_target_length"))
+                    .then(|| "per_device_batch_size".to_string())
+            },
+        )
     }
 
-    fn read(&self, part: &Part, draft: &mut Draft<'_>, _: &Context<'_>) -> Result<(), LoadError> {
-        let settings = &part.settings;
+    fn read(&self, part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
+        let all = with_base(part, context)?;
+        let settings = &all;
         draft.usual("stack", "megatron-2025");
         draft.note("the prediction has the constants of Megatron-Core: no run of MaxText is among the published ones");
         mesh(settings, draft)?;
@@ -87,19 +101,46 @@ impl JobReader for MaxTextReader {
         for name in ["tp_overlap", "fused_cross_entropy"] {
             draft.usual(name, false);
         }
-        for (name, target) in [("optimizer_memory_host_offload", "optimizer_offload"), ("parameter_memory_host_offload", "parameter_offload")] {
+        for (name, target) in [
+            ("optimizer_memory_host_offload", "optimizer_offload"),
+            ("parameter_memory_host_offload", "parameter_offload"),
+        ] {
             draft.maybe(target, settings.flag(name)?.filter(|fact| fact.value));
         }
         if let Some(kernel) = settings.text("attention")?.filter(|fact| fact.value == "dot_product") {
             draft.set("attention", kernel.with("unfused"));
         }
         settings.skip("attention");
+        for setting in part.settings.iter().filter(|setting| settings.was_taken(&setting.name)) {
+            part.settings.take(&setting.name);
+        }
         Ok(())
     }
 
     fn effects(&self) -> &'static Effects {
         &EFFECTS
     }
+}
+
+/// Settings of the file that a command starts from, with the command's own behind them. The base configuration has the
+/// defaults alone.
+fn with_base(part: &Part, context: &Context<'_>) -> Result<Settings, LoadError> {
+    let mut all = Settings::default();
+    let files = part.launch.iter().flat_map(|launch| &launch.positional);
+    for (file, place) in files.filter(|(file, _)| file.ends_with(".yml") || file.ends_with(".yaml")) {
+        match context.file(file) {
+            Some((text, source)) => {
+                crate::syntax::yaml::read(&text, &source)?.iter().for_each(|setting| all.push(setting.clone()));
+            }
+            None if file.ends_with("base.yml") => {}
+            None => {
+                let problem = format!("is {}, which is not there", plantui_core::text::printable(file));
+                return Err(place.error("the configuration", problem, "put it beside the job"));
+            }
+        }
+    }
+    part.settings.iter().for_each(|setting| all.push(setting.clone()));
+    Ok(all)
 }
 
 /// Published model of MaxText's name.
@@ -135,7 +176,8 @@ fn mesh(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
                 rest = Some((degree, place));
                 continue;
             }
-            let value: u64 = text.parse().map_err(|_| setting.error(format!("is {text}, must be a whole number"), "correct it"))?;
+            let value: u64 =
+                text.parse().map_err(|_| setting.error(format!("is {text}, must be a whole number"), "correct it"))?;
             let entry = degrees.entry(degree).or_insert_with(|| Fact { value: 1u64, place: place.clone() });
             entry.value = entry.value.saturating_mul(value);
             if value > 1 {
@@ -152,7 +194,10 @@ fn mesh(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     // Weights are divided over the fsdp axis, which takes the rest by default.
     let divided = part("fsdp") > 1 || rest.as_ref().is_none_or(|(axis, _)| *axis == "fsdp");
     let (data, fsdp) = (part("data"), part("fsdp"));
-    let place = degrees.get("fsdp").or(degrees.get("data")).map_or(Place::new("default of the engine", 0), |fact| fact.place.clone());
+    let place = degrees
+        .get("fsdp")
+        .or(degrees.get("data"))
+        .map_or(Place::new("default of the engine", 0), |fact| fact.place.clone());
     let own = settings.flag("shard_optimizer_over_data")?.filter(|fact| fact.value);
     let zero = match (divided, own) {
         (true, _) => Fact { value: 3, place: place.clone() },
@@ -171,7 +216,13 @@ fn mesh(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     draft.maybe("vp", settings.count("num_pipeline_repeats")?.filter(|fact| fact.value > 1));
     settings.count("num_layers_per_pipeline_stage")?;
     settings.count("num_pipeline_microbatches")?;
-    for name in ["num_slices", "compile_topology", "compile_topology_num_slices", "allow_split_physical_axes", "internal_compile_num_devices"] {
+    for name in [
+        "num_slices",
+        "compile_topology",
+        "compile_topology_num_slices",
+        "allow_split_physical_axes",
+        "internal_compile_num_devices",
+    ] {
         settings.skip(name);
     }
     Ok(())
@@ -186,7 +237,11 @@ fn batch(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let local = each.value * group;
     if local < 1.0 || local.fract() != 0.0 {
         let problem = format!("is {}: a replica of {group} devices has {local} sequences", each.value);
-        return Err(each.place.error("per_device_batch_size", problem, "give --global-batch, and a whole number with --with"));
+        return Err(each.place.error(
+            "per_device_batch_size",
+            problem,
+            "give --global-batch, and a whole number with --with",
+        ));
     }
     let microbatches = if draft.degree("pp") > 1 { draft.degree("pp") } else { 1 };
     let size = ((local as u64) / microbatches).max(1);
@@ -233,7 +288,9 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadE
     let text = match policy.value.as_str() {
         "full" => "full".to_string(),
         "minimal" | "minimal_with_context" | "minimal_flash" => "selective:minimal".into(),
-        "save_dot_except_mlp" | "save_dot_with_context_except_mlp" | "save_dot_except_mlpwi" => "selective:save_dot_except_mlp".into(),
+        "save_dot_except_mlp" | "save_dot_with_context_except_mlp" | "save_dot_except_mlpwi" => {
+            "selective:save_dot_except_mlp".into()
+        }
         "save_out_proj" => "selective:save_out_proj".into(),
         "save_qkv_proj" => "selective:save_qkv_proj".into(),
         other => {
@@ -298,8 +355,13 @@ fn model(settings: &Settings, draft: &Draft<'_>) -> Result<Option<Fact<Model>>, 
             model.kinds.truncate(1);
         }
     }
-    model.details =
-        Some(Details { norm: Some(NormKind::Rms), head_norm: latent, query_key_value_bias: false, bias: false, slopes: false });
+    model.details = Some(Details {
+        norm: Some(NormKind::Rms),
+        head_norm: latent,
+        query_key_value_bias: false,
+        bias: false,
+        slopes: false,
+    });
     model.name = format!("model of {:.1}B", model.parameters() as f64 / 1e9);
     Ok(Some(layers.with(model)))
 }

@@ -31,10 +31,10 @@ static EFFECTS: Effects = Effects {
         model.apply_rope_fusion model.batch_p2p_comm model.autocast_dtype model.params_dtype model.persist_layer_norm
         model.hierarchical_context_parallel_sizes model.moe_router_force_load_balancing ddp.average_in_collective ddp.bucket_size
         ddp.check_for_nan_in_grad ddp.overlap_param_gather ddp.data_parallel_sharding_strategy optimizer.overlap_param_gather
-        model.fp32_residual_connection model.masked_softmax_fusion model.bias_dropout_fusion model.hidden_dropout model.attention_dropout",
+        model.disable_parameter_transpose_cache model.load_weights model.fp32_residual_connection model.masked_softmax_fusion model.bias_dropout_fusion model.hidden_dropout model.attention_dropout",
     prefixes: "\
         logger. checkpoint. tokenizer. scheduler. rng. profiling. dist. rerun_state_machine. validation. dataset. optimizer. call
-        nvrx_straggler. inprocess_restart. straggler. tensor_inspect. comm_overlap. mixed_precision. peft. train. ddp.",
+        env_vars nvrx_straggler. inprocess_restart. straggler. tensor_inspect. comm_overlap. mixed_precision. peft. train. ddp.",
     matters: "peft",
     by_sound: true,
 };
@@ -53,7 +53,9 @@ impl JobReader for MegatronBridgeReader {
         if !matches!(syntax, Syntax::Python | Syntax::Tree) || settings.has_under("trainer") {
             return None;
         }
-        let layout = ["model.tensor_model_parallel_size", "model.pipeline_model_parallel_size"].into_iter().find(|name| settings.has(name));
+        let layout = ["model.tensor_model_parallel_size", "model.pipeline_model_parallel_size"]
+            .into_iter()
+            .find(|name| settings.has(name));
         let train = settings.has_under("train") || settings.has("model.seq_length");
         layout.filter(|_| train || syntax == Syntax::Python).map(ToString::to_string)
     }
@@ -64,7 +66,9 @@ impl JobReader for MegatronBridgeReader {
         for section in SECTIONS {
             nemo::arguments(settings, section)?.iter().for_each(|setting| all.push(setting.clone()));
         }
-        for (field, setting) in settings.iter().filter_map(|setting| Some((setting.name.strip_prefix("model.")?, setting))) {
+        for (field, setting) in
+            settings.iter().filter_map(|setting| Some((setting.name.strip_prefix("model.")?, setting)))
+        {
             if field.starts_with("from_hf_pretrained.0") || field == "hf_model_id" {
                 let fact = Fact { value: setting.value.text(), place: setting.place.clone() };
                 names::set(draft, fact, context);
@@ -73,8 +77,10 @@ impl JobReader for MegatronBridgeReader {
         if let Some(name) = settings.iter().find(|setting| setting.name.ends_with("from_hf_pretrained.0")) {
             names::set(draft, Fact { value: name.value.text(), place: name.place.clone() }, context);
         }
+        of_recipe(part, draft);
+        peft(settings, draft)?;
         length(settings, &mut all)?;
-        precision(settings, &mut all)?;
+        precision(settings, &mut all, &part.name)?;
         // Defaults of every recipe.
         let mut default = |name: &str, value: Value| {
             if !all.has(name) {
@@ -109,7 +115,13 @@ impl JobReader for MegatronBridgeReader {
         }
         for setting in settings.iter() {
             let field = SECTIONS.iter().find_map(|section| setting.name.strip_prefix(section)?.strip_prefix('.'));
-            if field.is_some_and(|field| all.was_taken(&nemo::renamed(field)) || nemo::CONVERTED.contains(&field) || OWN.contains(&field)) {
+            let unused = |field: &str| megatron::effects().has_none(&nemo::renamed(field));
+            if field.is_some_and(|field| {
+                unused(field)
+                    || all.was_taken(&nemo::renamed(field))
+                    || nemo::CONVERTED.contains(&field)
+                    || OWN.contains(&field)
+            }) {
                 settings.take(&setting.name);
             }
         }
@@ -124,6 +136,79 @@ impl JobReader for MegatronBridgeReader {
 /// Fields that are read under another name.
 const OWN: [&str; 3] = ["tp_comm_overlap", "overlap_moe_expert_parallel_comm", "from_hf_pretrained.0"];
 
+/// Model and devices in the name of a recipe: `llama3_8b_pretrain_8gpu_h100_bf16_config`. A recipe that starts from one of
+/// another file does not state the rest.
+fn of_recipe(part: &Part, draft: &mut Draft<'_>) {
+    let base = part.settings.iter().find(|setting| {
+        let text = setting.value.text();
+        ["cfg", "config"].contains(&setting.name.as_str()) && text.ends_with("_config")
+    });
+    let line = base.map_or(0, |setting| setting.place.line);
+    let place = Place::new(draft.source, line);
+    let names = [part.name.clone(), base.map_or(String::new(), |setting| setting.value.text())];
+    for name in &names {
+        let words: Vec<&str> = name.split('_').collect();
+        let end = words.iter().position(|word| ["pretrain", "sft", "finetune", "peft", "lora"].contains(word));
+        if let (None, Some(end)) = (&draft.model, end)
+            && let Some(model) = named(&words[..end].join("-"))
+        {
+            draft.model = Some(Fact { value: model, place: place.clone() });
+        }
+        let devices = words.iter().find_map(|word| word.strip_suffix("gpu")?.parse::<u64>().ok());
+        if let Some(devices) = devices.filter(|_| !draft.facts.contains_key("devices")) {
+            let place = Place::new(&format!("the name {name}"), 0);
+            draft.set("devices", Fact { value: devices, place });
+        }
+    }
+    if let Some(base) = base {
+        let told = format!(
+            "{} starts from {}(), which is in another file: what that sets is not read",
+            base.place,
+            base.value.text()
+        );
+        draft.note(told);
+    }
+}
+
+/// Published model of a recipe's words.
+fn named(words: &str) -> Option<plantui_core::workload::training::Model> {
+    let find = plantui_core::workload::training::published::find;
+    // `llama31-405b` is llama-3.1-405b.
+    let dotted = words.strip_prefix("llama").and_then(|rest| {
+        let (version, rest) = rest.split_once('-')?;
+        let version = match version.len() {
+            1 => version.to_string(),
+            2 => format!("{}.{}", &version[..1], &version[1..]),
+            _ => return None,
+        };
+        Some(format!("llama-{version}-{rest}"))
+    });
+    find(words).or_else(|| find(&dotted?))
+}
+
+/// Adapter of `LoRA(dim=8, target_modules=[..])`.
+fn peft(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
+    let Some(kind) = settings.text("peft")? else { return Ok(()) };
+    let rank = settings.count("peft.dim")?.map_or(32, |fact| fact.value);
+    let targets = settings.words("peft.target_modules")?;
+    settings.skip("peft");
+    if !kind.value.ends_with("LoRA") {
+        let problem = format!("is {}, which is not modelled", kind.value);
+        return Err(kind.place.error("peft", problem, "give the adapter with --adapter, and --with peft=none"));
+    }
+    let targets = targets.map(|words| {
+        let own = |word: &String| match word.as_str() {
+            "linear_qkv" => "q+k+v",
+            "linear_proj" => "o",
+            "linear_fc1" => "gate+up",
+            "linear_fc2" => "down",
+            _ => "all",
+        };
+        words.value.iter().map(own).flat_map(|group| group.split('+')).map(ToString::to_string).collect()
+    });
+    super::hugging_face::adapter(draft, &kind.with(()), rank, targets, (None, None))
+}
+
 /// Length of the data set, which overwrites that of the model.
 fn length(settings: &Settings, all: &mut Settings) -> Result<(), LoadError> {
     for name in ["dataset.sequence_length", "dataset.seq_length"] {
@@ -134,13 +219,38 @@ fn length(settings: &Settings, all: &mut Settings) -> Result<(), LoadError> {
     Ok(())
 }
 
-fn precision(settings: &Settings, all: &mut Settings) -> Result<(), LoadError> {
+fn precision(settings: &Settings, all: &mut Settings, recipe: &str) -> Result<(), LoadError> {
+    const WORDS: [&str; 5] = ["nvfp4", "mxfp8", "fp8", "fp16", "bf16"];
     let Some(word) = settings.text("mixed_precision")? else {
         all.push(Setting::new("bf16", Value::Bool(true), Place::new("default of the engine", 0)));
         return Ok(());
     };
+    let argument = settings.text("mixed_precision.0")?.map_or(String::new(), |fact| fact.value);
+    let stated = format!("{} {argument}", word.value);
+    let of = |text: &str| WORDS.iter().position(|word| text.contains(word));
+    // The most narrow format in the name of a recipe, such as `.._fp8cs_config`.
+    let word = match (of(&stated), of(recipe)) {
+        (None, None) => {
+            let problem = format!("is {}, which is in another file", word.value);
+            return Err(word.place.error(
+                "mixed_precision",
+                problem,
+                "state it with --with mixed_precision=bf16_mixed",
+            ));
+        }
+        (None, Some(name)) => word.with(WORDS[name].to_string()),
+        (Some(own), Some(name)) if name < own => {
+            let problem = format!("is {}, and the recipe is named for {}", word.value, WORDS[name]);
+            return Err(word.place.error(
+                "mixed_precision",
+                problem,
+                "state it with --with mixed_precision=bf16_mixed",
+            ));
+        }
+        (Some(_), _) => word.with(stated),
+    };
     let mut push = |name: &str, value: Value| all.push(Setting::new(name, value, word.place.clone()));
-    push(if word.value.starts_with("fp16") { "fp16" } else { "bf16" }, Value::Bool(true));
+    push(if word.value.contains("fp16") { "fp16" } else { "bf16" }, Value::Bool(true));
     if word.value.contains("nvfp4") {
         push("fp4_format", Value::Text("e2m1".into()));
     } else if word.value.contains("mxfp8") {

@@ -33,9 +33,6 @@ pub(crate) fn launched(launch: &Launch, draft: &mut Draft<'_>) -> Result<(), Loa
     if draft.facts.contains_key("devices") || draft.per_machine.is_some() {
         return Ok(());
     }
-    if draft.options.flags.iter().any(|(name, ..)| name == "devices") {
-        return Ok(());
-    }
     let options = &launch.options;
     let found = devices(launch, options);
     match found {

@@ -2,16 +2,32 @@
 
 use plantui_core::workload::training::{Model, from_hugging_face, published};
 
-use crate::{
-    format::Context,
-    job::Draft,
-    setting::Fact,
-};
+use crate::{format::Context, job::Draft, setting::Fact};
 
 /// Endings of names that do not change the sizes.
 const ENDINGS: [&str; 22] = [
-    "-instruct", "-chat", "-base", "-hf", "-it", "-pt", "-mcore", "-bnb-4bit", "-4bit", "-unsloth", "-awq", "-gptq", "-int4",
-    "-int8", "-fp8", "-bf16", "-v0.1", "-v0.2", "-v0.3", "-2507", "-thinking", "-distill",
+    "-instruct",
+    "-chat",
+    "-base",
+    "-hf",
+    "-it",
+    "-pt",
+    "-mcore",
+    "-bnb-4bit",
+    "-4bit",
+    "-unsloth",
+    "-awq",
+    "-gptq",
+    "-int4",
+    "-nf4",
+    "-bnb",
+    "-bf16",
+    "-v0.1",
+    "-v0.2",
+    "-v0.3",
+    "-2507",
+    "-thinking",
+    "-distill",
 ];
 
 /// Published model of a name, without endings that do not change its sizes.
@@ -48,8 +64,13 @@ pub(crate) fn set(draft: &mut Draft<'_>, name: Fact, context: &Context<'_>) {
         Some(model) => {
             let last = name.value.rsplit('/').next().unwrap_or_default();
             if !last.eq_ignore_ascii_case(&model.name) && draft.options.model.is_none() {
-                draft.note(format!("{} names the model {}: its sizes are those of {}", name.place, name.value, model.name));
+                draft.note(format!(
+                    "{} names the model {}: its sizes are those of {}",
+                    name.place, name.value, model.name
+                ));
             }
+            let lower = name.value.to_ascii_lowercase();
+            draft.four_bits = ["4bit", "awq", "gptq", "int4", "nf4"].iter().any(|word| lower.contains(word));
             draft.model = Some(name.with(model));
         }
         None => draft.model_name = Some(name),

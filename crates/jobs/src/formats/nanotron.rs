@@ -60,7 +60,9 @@ impl JobReader for NanotronReader {
     fn read(&self, part: &Part, draft: &mut Draft<'_>, _: &Context<'_>) -> Result<(), LoadError> {
         let settings = &part.settings;
         draft.usual("stack", "plain");
-        for (name, degree) in [("dp", "dp"), ("pp", "pp"), ("tp", "tp"), ("context_parallel_size", "cp"), ("expert_parallel_size", "ep")] {
+        for (name, degree) in
+            [("dp", "dp"), ("pp", "pp"), ("tp", "tp"), ("context_parallel_size", "cp"), ("expert_parallel_size", "ep")]
+        {
             draft.maybe(degree, settings.count(&format!("parallelism.{name}"))?);
         }
         if draft.degree("ep") == 1 {
@@ -73,7 +75,10 @@ impl JobReader for NanotronReader {
             && engine.value != "1f1b"
             && draft.degree("pp") > 1
         {
-            draft.note(format!("{} runs all forward passes first, which holds more activations than is predicted", engine.place));
+            draft.note(format!(
+                "{} runs all forward passes first, which holds more activations than is predicted",
+                engine.place
+            ));
         }
         let mode = settings.text("parallelism.tp_mode")?;
         match mode {
@@ -100,7 +105,13 @@ impl JobReader for NanotronReader {
         }
         match settings.text("model.dtype")? {
             Some(dtype) => {
-                let id = if dtype.value.contains("bf") { "bf16" } else if dtype.value.contains("16") { "fp16" } else { "fp32" };
+                let id = if dtype.value.contains("bf") {
+                    "bf16"
+                } else if dtype.value.contains("16") {
+                    "fp16"
+                } else {
+                    "fp32"
+                };
                 draft.set("precision", dtype.with(id));
             }
             None => draft.usual("precision", "bf16"),
@@ -116,7 +127,8 @@ impl JobReader for NanotronReader {
 
 fn model(settings: &Settings, draft: &Draft<'_>) -> Result<Option<Fact<Model>>, LoadError> {
     let count = |name: &str| settings.count(&format!("model.model_config.{name}"));
-    let (Some(layers), Some(hidden), Some(heads)) = (count("num_hidden_layers")?, count("hidden_size")?, count("num_attention_heads")?)
+    let (Some(layers), Some(hidden), Some(heads)) =
+        (count("num_hidden_layers")?, count("hidden_size")?, count("num_attention_heads")?)
     else {
         return Ok(None);
     };
@@ -127,13 +139,15 @@ fn model(settings: &Settings, draft: &Draft<'_>) -> Result<Option<Fact<Model>>, 
     let gated = !settings.is_set("model.model_config.is_starcoder2_config")?;
     let width = count("intermediate_size")?.map_or(if gated { 11_008 } else { 4 * h }, |fact| fact.value);
     let groups = count("num_key_value_heads")?.or(count("num_kv_heads")?).map_or(a, |fact| fact.value);
-    let bias = settings.is_set("model.model_config.attention_bias")? || settings.is_set("model.model_config.use_qkv_bias")?;
+    let bias =
+        settings.is_set("model.model_config.attention_bias")? || settings.is_set("model.model_config.use_qkv_bias")?;
     let size = h / a;
     let vectors = 2 * h + if bias { (a + 2 * groups) * size } else { 0 };
     let attention = Attention::Grouped { heads: a, key_value_heads: groups, head_size: size };
     let layer = LayerKind::decoder(attention, FeedForward::Dense { width, gated }, vectors);
     let tied = settings.is_set("model.model_config.tie_word_embeddings")?;
-    let divisor = settings.count("model.make_vocab_size_divisible_by")?.map_or(1, |fact| fact.value.max(1)) * draft.degree("tp");
+    let divisor =
+        settings.count("model.make_vocab_size_divisible_by")?.map_or(1, |fact| fact.value.max(1)) * draft.degree("tp");
     let rows = count("vocab_size")?.map_or(32_000, |fact| fact.value);
     let ends = Ends {
         vocabulary: rows.div_ceil(divisor) * divisor,

@@ -54,7 +54,8 @@ impl JobReader for NemoReader {
     fn recognise(&self, syntax: Syntax, part: &Part) -> Option<String> {
         let settings = &part.settings;
         let known = (settings.has_under("trainer") || settings.has_under("run")) && settings.has_under("model");
-        let layout = ["model.tensor_model_parallel_size", "model.micro_batch_size"].into_iter().find(|name| settings.has(name));
+        let layout =
+            ["model.tensor_model_parallel_size", "model.micro_batch_size"].into_iter().find(|name| settings.has(name));
         layout.filter(|_| known && syntax == Syntax::Tree && !settings.has_under("train")).map(ToString::to_string)
     }
 
@@ -73,7 +74,13 @@ impl JobReader for NemoReader {
             Some(fact) if fact.value.contains("bf16") => Some((fact.place.clone(), "bf16")),
             Some(fact) if half => Some((fact.place.clone(), "fp16")),
             Some(fact) if fact.value.contains("32") => None,
-            Some(fact) => return Err(fact.place.error("trainer.precision", format!("is {}", fact.value), "give bf16, 16 or 32 with --with")),
+            Some(fact) => {
+                return Err(fact.place.error(
+                    "trainer.precision",
+                    format!("is {}", fact.value),
+                    "give bf16, 16 or 32 with --with",
+                ));
+            }
             // The base configuration's default.
             None => Some((Place::new("default of the engine", 0), "fp16")),
         };
@@ -83,7 +90,9 @@ impl JobReader for NemoReader {
         optimizer(settings, &mut arguments)?;
         megatron::arguments(&arguments, draft, false)?;
         let none = |name: &str| EFFECTS.has_none(&format!("model.{name}")) || name.starts_with("fsdp");
-        arguments.iter().filter(|setting| none(&setting.name)).for_each(|setting| drop(arguments.take(&setting.name)));
+        arguments.iter().filter(|setting| none(&setting.name)).for_each(|setting| {
+            arguments.take(&setting.name);
+        });
         draft.leave(&arguments, megatron::effects())?;
         // Recorded as used under their own names.
         settings.under("model").for_each(|(_, setting)| {
@@ -99,7 +108,11 @@ impl JobReader for NemoReader {
         settings.skip("model.fsdp_grad_reduce_dtype");
         if let Some(scheme) = settings.text("model.peft.peft_scheme")?.filter(|fact| fact.value != "null") {
             let problem = format!("is {}, which is not read here", scheme.value);
-            return Err(scheme.place.error("model.peft.peft_scheme", problem, "give the adapter with --adapter, and --with model.peft.peft_scheme=none"));
+            return Err(scheme.place.error(
+                "model.peft.peft_scheme",
+                problem,
+                "give the adapter with --adapter, and --with model.peft.peft_scheme=none",
+            ));
         }
         settings.skip("model.peft");
         Ok(())
@@ -129,8 +142,16 @@ fn optimizer(settings: &Settings, arguments: &mut Settings) -> Result<(), LoadEr
 
 /// Fields that become another argument.
 pub(crate) const CONVERTED: [&str; 10] = [
-    "grad_reduce_in_fp32", "share_embeddings_and_output_weights", "gated_linear_unit", "activation", "fp8", "seq_length", "normalization",
-    "use_flash_attention", "activation_func", "num_query_groups",
+    "grad_reduce_in_fp32",
+    "share_embeddings_and_output_weights",
+    "gated_linear_unit",
+    "activation",
+    "fp8",
+    "seq_length",
+    "normalization",
+    "use_flash_attention",
+    "activation_func",
+    "num_query_groups",
 ];
 
 /// Name of Megatron-LM's argument for a field of its configuration classes, as NeMo and Megatron-Bridge use them.
@@ -170,7 +191,9 @@ pub(crate) fn arguments(settings: &Settings, section: &str) -> Result<Settings, 
                     push("swiglu", Value::Bool(true));
                 }
             }
-            "share_embeddings_and_output_weights" => push("untie_embeddings_and_output_weights", Value::Bool(setting.value.is_off())),
+            "share_embeddings_and_output_weights" => {
+                push("untie_embeddings_and_output_weights", Value::Bool(setting.value.is_off()))
+            }
             "grad_reduce_in_fp32" => push("grad_reduce_in_bf16", Value::Bool(setting.value.is_off())),
             "num_query_groups" if !setting.value.is_absent() => {
                 push("group_query_attention", Value::Bool(true));

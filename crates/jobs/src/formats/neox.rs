@@ -57,7 +57,9 @@ impl JobReader for NeoxReader {
 
     fn recognise(&self, syntax: Syntax, part: &Part) -> Option<String> {
         let settings = &part.settings;
-        let own = ["pipe_parallel_size", "model_parallel_size", "pos_emb", "no_weight_tying"].into_iter().find(|name| settings.has(name));
+        let own = ["pipe_parallel_size", "model_parallel_size", "pos_emb", "no_weight_tying"]
+            .into_iter()
+            .find(|name| settings.has(name));
         own.filter(|_| syntax == Syntax::Tree && settings.has("num_layers")).map(ToString::to_string)
     }
 
@@ -83,7 +85,13 @@ impl JobReader for NeoxReader {
             draft.accumulation = Some(Fact { value: 1, place: crate::setting::Place::new("default of the engine", 0) });
         }
         if let Some(word) = settings.text("precision")?.or(settings.text("fp16.type")?) {
-            let id = if word.value.contains("bf") { "bf16" } else if word.value.contains("16") { "fp16" } else { "fp32" };
+            let id = if word.value.contains("bf") {
+                "bf16"
+            } else if word.value.contains("16") {
+                "fp16"
+            } else {
+                "fp32"
+            };
             draft.set("precision", word.with(id));
         }
         if let Some(stage) = settings.count("zero_stage")? {
@@ -157,12 +165,18 @@ fn model(settings: &Settings, draft: &mut Draft<'_>) -> Result<Option<Fact<Model
         (_, None) => 4 * h,
     };
     if let Some(experts) = settings.count_of(&["num_experts", "moe_num_experts"])?.filter(|fact| fact.value > 1) {
-        return Err(experts.place.error("num_experts", "makes a mixture of experts, which is not read here", "give the model's config.json as MODEL, and --ignore num_experts"));
+        return Err(experts.place.error(
+            "num_experts",
+            "makes a mixture of experts, which is not read here",
+            "give the model's config.json as MODEL, and --ignore num_experts",
+        ));
     }
     let groups = settings.count("num_kv_heads")?.map_or(a, |fact| fact.value);
     let rms = settings.text("norm")?.is_some_and(|fact| fact.value.contains("rms"));
     let norm_vectors = if rms { 1 } else { 2 };
-    let bias = !settings.is_set("disable_bias_linear")? && settings.flag("use_bias_in_attn_linear")?.is_none_or(|fact| fact.value) && !rms;
+    let bias = !settings.is_set("disable_bias_linear")?
+        && settings.flag("use_bias_in_attn_linear")?.is_none_or(|fact| fact.value)
+        && !rms;
     let block_bias = settings.flag("use_bias_in_mlp")?.map_or(bias, |fact| fact.value);
     let size = h / a;
     let vectors = 2 * norm_vectors * h
@@ -195,7 +209,8 @@ fn model(settings: &Settings, draft: &mut Draft<'_>) -> Result<Option<Fact<Model
 }
 
 fn vocabulary(settings: &Settings, draft: &mut Draft<'_>) -> Result<u64, LoadError> {
-    let divisor = settings.count("make_vocab_size_divisible_by")?.map_or(128, |fact| fact.value.max(1)) * draft.degree("tp");
+    let divisor =
+        settings.count("make_vocab_size_divisible_by")?.map_or(128, |fact| fact.value.max(1)) * draft.degree("tp");
     let kind = settings.text("tokenizer_type")?.map_or("GPT2BPETokenizer".into(), |fact| fact.value);
     if let Some(rows) = settings.count_of(&["padded_vocab_size", "vocab_size"])? {
         return Ok(rows.value);

@@ -195,8 +195,20 @@ fn without(settings: &Settings, name: &str) -> Settings {
 /// Takes the settings that the arguments of transformers have used.
 fn take_all(settings: &Settings) {
     for name in [
-        "per_device_train_batch_size", "gradient_accumulation_steps", "max_length", "max_seq_length", "bf16", "fp16", "torch_dtype",
-        "gradient_checkpointing", "optim", "torch_compile", "use_liger_kernel", "fsdp", "attn_implementation", "model_max_length",
+        "per_device_train_batch_size",
+        "gradient_accumulation_steps",
+        "max_length",
+        "max_seq_length",
+        "bf16",
+        "fp16",
+        "torch_dtype",
+        "gradient_checkpointing",
+        "optim",
+        "torch_compile",
+        "use_liger_kernel",
+        "fsdp",
+        "attn_implementation",
+        "model_max_length",
     ] {
         settings.take(name);
     }
@@ -218,7 +230,13 @@ fn tuning(settings: &Settings, draft: &mut Draft<'_>, usual_kind: &str) -> Resul
         "lora" => {
             let four = bits.as_ref().filter(|bits| bits.value == 4).map(|bits| bits.with(true));
             let eight = bits.filter(|bits| bits.value != 4).map(|bits| bits.with(true));
-            hugging_face::adapter(draft, &place, rank.map_or(8, |rank| rank.value), targets.map(|words| words.value), (four, eight))
+            hugging_face::adapter(
+                draft,
+                &place,
+                rank.map_or(8, |rank| rank.value),
+                targets.map(|words| words.value),
+                (four, eight),
+            )
         }
         other => {
             let problem = format!("is {other}, which is not modelled");

@@ -38,11 +38,10 @@ impl JobReader for TorchReader {
         own.filter(|_| syntax == Syntax::Python && part.name.is_empty()).map(ToString::to_string)
     }
 
-    fn read(&self, part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
+    fn read(&self, part: &Part, draft: &mut Draft<'_>, _: &Context<'_>) -> Result<(), LoadError> {
         let settings = &part.settings;
         draft.usual("stack", "megatron-2025");
-        ranks(draft, context);
-        let layers = draft.options.model.as_ref().map(|model| model.layers.len() as u64);
+        let layers = draft.layers();
         if settings.has("parts") {
             deepspeed(settings, draft, layers)?;
         } else {
@@ -55,23 +54,6 @@ impl JobReader for TorchReader {
 
     fn effects(&self) -> &'static Effects {
         &EFFECTS
-    }
-}
-
-/// Ranks and tensor degree of the first comment: `16 ranks: 4 stages x 2 replicas x tensor degree 2`.
-fn ranks(draft: &mut Draft<'_>, context: &Context<'_>) {
-    for (comment, line) in &context.document.comments {
-        let Some((ranks, rest)) = comment.split_once(" ranks: ") else { continue };
-        let degree = rest.split_once("tensor degree ").map(|(_, degree)| degree);
-        let digits = degree.and_then(|degree| degree.split(|c: char| !c.is_ascii_digit()).next());
-        let place = Place::new(draft.source, *line);
-        if let Ok(ranks) = ranks.parse::<u64>() {
-            draft.set("devices", Fact { value: ranks, place: place.clone() });
-        }
-        if let Some(tensor) = digits.and_then(|digits| digits.parse::<u64>().ok()) {
-            draft.set("tp", Fact { value: tensor, place });
-        }
-        return;
     }
 }
 
@@ -97,24 +79,41 @@ fn torch(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Res
         draft.set("vp", Fact { value: parts / stages, place: place.clone() });
     }
     if let Some(layers) = layers {
-        let bounds: Vec<u64> = std::iter::once(0).chain(starts.iter().map(|(start, _)| *start)).chain([layers]).collect();
+        let bounds: Vec<u64> =
+            std::iter::once(0).chain(starts.iter().map(|(start, _)| *start)).chain([layers]).collect();
         let counts: Vec<String> = bounds.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).to_string()).collect();
         draft.set("layers", Fact { value: counts.join(","), place: place.clone() });
     }
     let again = settings.take("recompute").map(|setting| (setting.value.clone(), setting.place.clone()));
     if let Some((Value::List(names), place)) = again {
-        let all = layers.is_some_and(|layers| names.len() as u64 == layers);
-        let text = if names.is_empty() { "none" } else if all { "full" } else { "none" };
-        if !names.is_empty() && !all {
-            draft.note(format!("{place} recomputes {} layers, which is predicted as none", names.len()));
-        }
-        draft.set("recompute", Fact { value: text, place });
+        let numbers = names.iter().filter_map(|name| name.text().rsplit('.').next()?.parse().ok());
+        recompute(draft, numbers.collect(), 0, layers, place);
     } else {
         draft.usual("recompute", "none");
     }
     draft.maybe("mbs", settings.count("micro_batch_size")?);
     draft.chunks = settings.count_of(&["n_microbatches", "microbatches"])?;
     Ok(())
+}
+
+/// Layers that recompute, by their numbers from `first` on.
+fn recompute(draft: &mut Draft<'_>, numbers: Vec<u64>, first: u64, layers: Option<u64>, place: Place) {
+    let numbers: Vec<usize> =
+        numbers.iter().filter_map(|number| number.checked_sub(first).map(|n| n as usize)).collect();
+    let count = numbers.iter().max().map_or(0, |last| (last + 1).min(100_000));
+    draft.recomputed = Some((0..count).map(|layer| numbers.contains(&layer)).collect());
+    let text = match numbers.len() as u64 {
+        0 => "none",
+        all if Some(all) == layers => "full",
+        some => {
+            let problem = format!("recomputes {some} layers");
+            let repair =
+                "give a profile with --for: the model's prediction has all layers, none, or the first of each stage";
+            draft.refused = Some(place.error("recompute", problem, repair));
+            "none"
+        }
+    };
+    draft.set("recompute", Fact { value: text, place });
 }
 
 fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Result<(), LoadError> {
@@ -140,7 +139,7 @@ fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) ->
     let config = settings.part("config");
     zero::configuration(&config, draft, true)?;
     let again = settings.take("recomputed").map(|setting| numbers(&setting.value)).unwrap_or_default();
-    let text = if again.is_empty() { "none" } else { "full" };
-    draft.set("recompute", Fact { value: text, place });
+    // The first entry of the list is the embedding.
+    recompute(draft, again, 1, layers, place);
     Ok(())
 }

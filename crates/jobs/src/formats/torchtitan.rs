@@ -33,11 +33,14 @@ static EFFECTS: Effects = Effects {
     prefixes: "\
         job. profiling. profiler. metrics. optimizer. lr_scheduler. checkpoint. comm. validation.
         validator. memory_estimation. fault_tolerance. debug. loss. dataloader. float8. mx.
-        training.dataloader. quantize. experimental.custom_import call tokenizer. training.validation",
+        training.dataloader. quantize. experimental.custom_import found call tokenizer. training.validation",
     matters: "\
         parallelism.pipeline_parallel_schedule_csv",
     by_sound: true,
 };
+
+/// Families in the names of a registry's functions.
+const FAMILIES: [&str; 6] = ["llama3", "llama4", "deepseek_v3", "qwen3", "gpt_oss", "llama2"];
 
 /// Name of torchtitan's family and flavor as published.
 fn published_name(family: &str, flavor: &str) -> Option<String> {
@@ -79,14 +82,24 @@ impl JobReader for TorchTitanReader {
         let trained = ["training.local_batch_size", "training.batch_size", "training.seq_len"];
         let own: &[&str] = match syntax {
             Syntax::Tree | Syntax::Shell => &[
-                "parallelism.tensor_parallel_degree", "parallelism.data_parallel_shard_degree", "training.local_batch_size",
-                "parallelism.pipeline_parallel_degree", "training.tensor_parallel_degree", "model.flavor",
+                "parallelism.tensor_parallel_degree",
+                "parallelism.data_parallel_shard_degree",
+                "training.local_batch_size",
+                "parallelism.pipeline_parallel_degree",
+                "training.tensor_parallel_degree",
+                "model.flavor",
                 "training.data_parallel_shard_degree",
             ],
             // A helper that sets a part of a configuration is no job.
             Syntax::Python => {
                 if settings.has("model_spec") || trained.iter().any(|name| settings.has(name)) {
-                    &["model_spec", "training.local_batch_size", "training.seq_len", "parallelism.tensor_parallel_degree", "parallelism.pipeline_parallel_degree"]
+                    &[
+                        "model_spec",
+                        "training.local_batch_size",
+                        "training.seq_len",
+                        "parallelism.tensor_parallel_degree",
+                        "parallelism.pipeline_parallel_degree",
+                    ]
                 } else {
                     &["parallelism.pipeline_parallel_degree", "parallelism.data_parallel_shard_degree"]
                 }
@@ -117,10 +130,22 @@ fn model(settings: &Settings, draft: &mut Draft<'_>, function: &str) -> Result<(
     let flavor = settings.text("model.flavor")?.or(settings.text("model_spec.0")?);
     let family = settings.text("model.name")?.or(settings.text("module")?);
     settings.skip("model_spec");
+    // A configuration that starts from a function of another file: `llama3_8b()`.
+    let base = settings.hint("config");
     settings.skip("config");
-    let Some(flavor) = flavor else { return Ok(()) };
+    let Some(flavor) = flavor else {
+        let named = base.and_then(|base| {
+            let family = FAMILIES.into_iter().find(|family| base.value.starts_with(*family))?;
+            let flavor = base.value[family.len()..].trim_start_matches('_').to_string();
+            Some(base.with(published_name(family, &flavor).and_then(|name| published::find(&name))?))
+        });
+        draft.model = named;
+        return Ok(());
+    };
     // A registry's functions are named for their family: `llama3_8b`.
-    let of_function = ["llama3", "llama4", "deepseek_v3", "qwen3", "gpt_oss", "llama2"].iter().find(|name| function.starts_with(**name));
+    let of_function = ["llama3", "llama4", "deepseek_v3", "qwen3", "gpt_oss", "llama2"]
+        .iter()
+        .find(|name| function.starts_with(**name));
     let family = match (&family, of_function) {
         (Some(family), _) => family.value.clone(),
         (None, Some(name)) => (*name).to_string(),
@@ -147,8 +172,10 @@ fn degrees(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> 
         let sections = ["parallelism", "training", "experimental"].map(|section| format!("{section}.{name}"));
         draft.maybe(degree, settings.count_of(&sections.each_ref().map(String::as_str))?);
     }
-    let shards = settings.count_of(&["parallelism.data_parallel_shard_degree", "training.data_parallel_shard_degree"])?;
-    let copies = settings.count_of(&["parallelism.data_parallel_replicate_degree", "training.data_parallel_replicate_degree"])?;
+    let shards =
+        settings.count_of(&["parallelism.data_parallel_shard_degree", "training.data_parallel_shard_degree"])?;
+    let copies = settings
+        .count_of(&["parallelism.data_parallel_replicate_degree", "training.data_parallel_replicate_degree"])?;
     let old = settings.count("training.data_parallel_degree")?;
     let replicated = settings.text("training.data_parallel_type")?.filter(|fact| fact.value == "ddp");
     let copied = copies.clone().filter(|fact| fact.value > 1);
@@ -189,7 +216,9 @@ fn pipeline(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         let found = settings.text(name)?;
         schedule = schedule.or(found);
     }
-    let parts = settings.take("parallelism.module_fqns_per_model_part").map(|setting| (setting.value.clone(), setting.place.clone()));
+    let parts = settings
+        .take("parallelism.module_fqns_per_model_part")
+        .map(|setting| (setting.value.clone(), setting.place.clone()));
     let each = settings.count("parallelism.pipeline_parallel_layers_per_stage")?;
     let points = settings
         .words("parallelism.pipeline_parallel_split_points")?
@@ -203,7 +232,8 @@ fn pipeline(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         return Ok(());
     }
     let word = schedule.as_ref().map_or("1f1b".into(), |fact| fact.value.to_ascii_lowercase().replace('_', ""));
-    let several = ["interleaved1f1b", "loopedbfs", "interleavedzerobubble", "zbvzerobubble", "dualpipev"].contains(&word.as_str());
+    let several = ["interleaved1f1b", "loopedbfs", "interleavedzerobubble", "zbvzerobubble", "dualpipev"]
+        .contains(&word.as_str());
     match (&schedule, word.as_str()) {
         (Some(fact), "zbvzerobubble") => draft.set("schedule", fact.with("zb-v")),
         (Some(fact), "gpipe" | "loopedbfs" | "interleavedzerobubble" | "dualpipev") => {
@@ -230,22 +260,20 @@ fn pipeline(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         return Ok(());
     }
     if let Some(points) = points {
-        let starts: Option<Vec<u64>> = points
-            .value
-            .iter()
-            .map(|name| name.rsplit('.').next().and_then(|digits| digits.parse().ok()))
-            .collect();
-        let layers = draft.options.model.as_ref().or(draft.model.as_ref().map(|model| &model.value)).map(|model| model.layers.len() as u64);
+        let starts: Option<Vec<u64>> =
+            points.value.iter().map(|name| name.rsplit('.').next().and_then(|digits| digits.parse().ok())).collect();
+        let layers = draft.layers();
         if let (Some(starts), Some(layers)) = (starts, layers) {
             let bounds: Vec<u64> = std::iter::once(0).chain(starts).chain([layers]).collect();
-            let counts: Vec<String> = bounds.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).to_string()).collect();
+            let counts: Vec<String> =
+                bounds.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).to_string()).collect();
             draft.set("vp", points.with((counts.len() as u64 / stages).max(1)));
             draft.set("layers", points.with(counts.join(",")));
         }
         return Ok(());
     }
     if several {
-        let layers = draft.options.model.as_ref().or(draft.model.as_ref().map(|model| &model.value)).map(|model| model.layers.len() as u64);
+        let layers = draft.layers();
         // Embedding and head count as a layer of the split.
         let parts = match (&each, layers) {
             (Some(each), Some(layers)) => (layers + 2).div_ceil(each.value.max(1)) / stages,
@@ -292,7 +320,9 @@ fn batch(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
 fn recomputation(settings: &Settings, draft: &mut Draft<'_>, registry: bool) -> Result<(), LoadError> {
     let mode = settings.text("activation_checkpoint.mode")?;
     let option = settings.text("activation_checkpoint.selective_ac_option")?;
-    let stated = settings.look("activation_checkpoint").map(|setting| Fact { value: setting.value.text(), place: setting.place.clone() });
+    let stated = settings
+        .look("activation_checkpoint")
+        .map(|setting| Fact { value: setting.value.text(), place: setting.place.clone() });
     settings.take("activation_checkpoint");
     settings.skip("activation_checkpoint.memory_budget");
     let selective = |draft: &mut Draft<'_>, fact: Fact| {
@@ -312,7 +342,11 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>, registry: bool) -> 
             "selective" => selective(draft, mode),
             other => {
                 let problem = format!("is `{}`, which is not modelled", plantui_core::text::printable(other));
-                return Err(mode.place.error("activation_checkpoint.mode", problem, "give full, selective or none with --with"));
+                return Err(mode.place.error(
+                    "activation_checkpoint.mode",
+                    problem,
+                    "give full, selective or none with --with",
+                ));
             }
         },
         (None, Some(stated)) => match stated.value.as_str() {
@@ -336,7 +370,10 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         .or_else(|| settings.look("model_spec.converters"))
         .map(|setting| Fact { value: setting.value.text().to_ascii_lowercase(), place: setting.place.clone() });
     settings.take("model.converters");
-    let old = settings.flag("float8.enable_float8_linear")?.or(settings.flag("training.enable_float8_linear")?).or(settings.flag("training.fp8_linear")?);
+    let old = settings
+        .flag("float8.enable_float8_linear")?
+        .or(settings.flag("training.enable_float8_linear")?)
+        .or(settings.flag("training.fp8_linear")?);
     let plain = settings.text("training.mixed_precision_param")?.filter(|fact| fact.value == "float32");
     match (&converters, old.filter(|fact| fact.value)) {
         (Some(fact), _) if fact.value.contains("nvfp4") => draft.set("precision", fact.with("nvfp4")),

@@ -62,14 +62,19 @@ impl JobReader for VerlReader {
         if draft.per_machine.is_none() {
             draft.per_machine = Some(Fact { value: 8, place: Place::new("default of the engine", 0) });
         }
-        if let Some(path) = settings.text("actor_rollout_ref.model.path")? {
+        if let Some(path) = settings.file("actor_rollout_ref.model.path")? {
             names::set(draft, path, context);
         }
         length(settings, draft)?;
         batch(settings, draft)?;
         let strategy = settings.text(&own("strategy"))?;
-        let core = strategy.as_ref().is_some_and(|fact| fact.value == "megatron") || settings.has_under(&own("megatron"));
-        if core { of_megatron(settings, draft)? } else { of_fsdp(settings, draft)? }
+        let core =
+            strategy.as_ref().is_some_and(|fact| fact.value == "megatron") || settings.has_under(&own("megatron"));
+        if core {
+            of_megatron(settings, draft)?
+        } else {
+            of_fsdp(settings, draft)?
+        }
         lora(settings, draft)
     }
 
@@ -81,7 +86,8 @@ impl JobReader for VerlReader {
 fn length(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let prompt = settings.count("data.max_prompt_length")?;
     let response = settings.count("data.max_response_length")?;
-    let place = response.as_ref().or(prompt.as_ref()).map_or(Place::new("default of the engine", 0), |fact| fact.place.clone());
+    let place =
+        response.as_ref().or(prompt.as_ref()).map_or(Place::new("default of the engine", 0), |fact| fact.place.clone());
     let tokens = prompt.map_or(512, |fact| fact.value) + response.map_or(512, |fact| fact.value);
     draft.set("sequence_length", Fact { value: tokens, place });
     draft.note("the sequence is as long as the longest prompt and response together");
@@ -102,7 +108,10 @@ fn batch(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
         (Some(dynamic), _) => {
             let tokens = most.map_or(16_384, |fact| fact.value);
             let sequences = (tokens / draft.degree("sequence_length").max(1)).max(1);
-            draft.note(format!("{} fills microbatches by tokens: {sequences} of the longest sequences are predicted", dynamic.place));
+            draft.note(format!(
+                "{} fills microbatches by tokens: {sequences} of the longest sequences are predicted",
+                dynamic.place
+            ));
             draft.set("mbs", dynamic.with(sequences));
         }
         (None, Some(size)) => draft.set("mbs", size),
@@ -131,12 +140,14 @@ fn of_megatron(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadErr
     default("bf16", Value::Bool(true));
     default("moe_token_dispatcher_type", Value::Text("alltoall".into()));
     let named = draft.model.clone();
-    let layers = draft.options.model.as_ref().or(named.as_ref().map(|model| &model.value)).map(|model| model.layers.len());
+    let layers =
+        draft.options.model.as_ref().or(named.as_ref().map(|model| &model.value)).map(|model| model.layers.len());
     if let Some(layers) = layers {
         all.push(Setting::new("num_layers", Value::Text(layers.to_string()), Place::new("the model", 0)));
     }
     megatron::arguments(&all, draft, false)?;
     draft.model = named;
+    settings.take("actor_rollout_ref.model.enable_gradient_checkpointing");
     megatron::of_experts(&all, draft)?;
     for (name, setting) in settings.under(&section) {
         let short = name.rsplit('.').next().unwrap_or(name);
@@ -156,7 +167,9 @@ fn of_fsdp(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> 
     if let Some(size) = settings.count(&own("fsdp_config.fsdp_size"))?.filter(|fact| fact.value > 1) {
         draft.set("hsdp", size);
     }
-    let ulysses = settings.count(&own("ulysses_sequence_parallel_size"))?.or(settings.count(&own("fsdp_config.ulysses_sequence_parallel_size"))?);
+    let ulysses = settings
+        .count(&own("ulysses_sequence_parallel_size"))?
+        .or(settings.count(&own("fsdp_config.ulysses_sequence_parallel_size"))?);
     if let Some(ulysses) = ulysses.filter(|fact| fact.value > 1) {
         draft.set("context_style", ulysses.with("all-to-all"));
         draft.set("cp", ulysses);

@@ -55,13 +55,17 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
     let fp16 = settings.flag("fp16.enabled")?;
     for name in ["amp.enabled", "torch_autocast.enabled", "fp16.fp16_master_weights_and_grads"] {
         if let Some(fact) = settings.flag(name)?.filter(|fact| fact.value) {
-            return Err(fact.place.error(name, "is set, which is not modelled", format!("leave it out with --with {name}=false")));
+            return Err(fact.place.error(
+                name,
+                "is set, which is not modelled",
+                format!("leave it out with --with {name}=false"),
+            ));
         }
     }
     let on = |fact: Option<Fact<bool>>| fact.filter(|fact| fact.value);
-    let automatic = ["bf16.enabled", "bfloat16.enabled", "fp16.enabled"].into_iter().find(|name| {
-        settings.look(name).is_some_and(|setting| setting.value.text() == "auto")
-    });
+    let automatic = ["bf16.enabled", "bfloat16.enabled", "fp16.enabled"]
+        .into_iter()
+        .find(|name| settings.look(name).is_some_and(|setting| setting.value.text() == "auto"));
     match (on(bf16), on(fp16)) {
         (None, None) if alone && automatic.is_some() => {
             draft.assume("precision", "bf16: the file leaves it to the program (auto)", "--precision");
@@ -114,7 +118,11 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
         draft.set("context_style", ulysses.with("all-to-all"));
         draft.set("cp", ulysses);
     }
-    let tensor = settings.count_of(&["tensor_parallel.autotp_size", "tensor_parallel.tp.tp_size", "tensor_parallel.tensor_parallel.tp_size"])?;
+    let tensor = settings.count_of(&[
+        "tensor_parallel.autotp_size",
+        "tensor_parallel.tp.tp_size",
+        "tensor_parallel.tensor_parallel.tp_size",
+    ])?;
     if let Some(tensor) = tensor.filter(|fact| fact.value > 1) {
         draft.set("tp", tensor);
     }
@@ -125,7 +133,10 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
         draft.set("pp", stages.clone());
     }
     if let Some(partition) = settings.text("pipeline.partition")? {
-        draft.note(format!("{} divides the layers by {}; the prediction takes equal numbers", partition.place, partition.value));
+        draft.note(format!(
+            "{} divides the layers by {}; the prediction takes equal numbers",
+            partition.place, partition.value
+        ));
     }
     // 0 recomputes nothing, n recomputes all layers in groups of n.
     if let Some(interval) = settings.count("pipeline.activation_checkpoint_interval")? {
@@ -136,7 +147,10 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
     let hosted = on(settings.flag("activation_checkpointing.cpu_checkpointing")?);
     settings.count("activation_checkpointing.number_checkpoints")?;
     if let Some(fact) = partitioned.or(hosted) {
-        draft.note(format!("{} configures checkpoints; whether layers recompute is stated elsewhere (--recompute)", fact.place));
+        draft.note(format!(
+            "{} configures checkpoints; whether layers recompute is stated elsewhere (--recompute)",
+            fact.place
+        ));
     }
     let accumulate = settings.text("data_types.grad_accum_dtype")?;
     let wide = accumulate.as_ref().is_some_and(|fact| fact.value.contains("32"));
@@ -175,6 +189,18 @@ fn batch(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     Ok(())
 }
 
+/// Stage and offload of the files that LLaMA-Factory and axolotl ship, by their names.
+fn stock(name: &str) -> Option<(u32, bool)> {
+    let base = name.rsplit('/').next()?.strip_suffix(".json")?;
+    let rest = base.strip_prefix("ds_z").map(|rest| rest.trim_end_matches("_config")).or(base.strip_prefix("zero"))?;
+    let stage = rest.chars().next()?.to_digit(10).filter(|stage| *stage <= 3)?;
+    match &rest[1..] {
+        "" | "_bf16" => Some((stage, false)),
+        "_offload" | "_bf16_cpuoffload_all" => Some((stage, true)),
+        _ => None,
+    }
+}
+
 /// Reads the configuration that a job names as a file.
 ///
 /// # Errors
@@ -185,6 +211,22 @@ pub(crate) fn of_file(name: &Fact, draft: &mut Draft<'_>, context: &Context<'_>)
         return Ok(());
     }
     let Some((text, source)) = context.file(&name.value) else {
+        if let Some((stage, offloads)) = stock(&name.value) {
+            draft.assume(
+                "deepspeed",
+                format!("ZeRO {stage}, as {} is named", name.value),
+                "put the file beside the job",
+            );
+            draft.set("zero", name.with(stage));
+            draft.set("gradient_bytes", name.with(2));
+            if offloads {
+                draft.set("optimizer_offload", name.with(true));
+                if stage == 3 {
+                    draft.set("parameter_offload", name.with(true));
+                }
+            }
+            return Ok(());
+        }
         let problem = format!("is {}, which is not there", plantui_core::text::printable(&name.value));
         let repair = "put it beside the job, or leave it out with --ignore deepspeed";
         return Err(name.place.error("DeepSpeed's configuration", problem, repair));

@@ -7,9 +7,7 @@
 use std::collections::BTreeMap;
 
 use plantui_core::source::LoadError;
-use ruff_python_ast::{
-    self as ast, BoolOp, CmpOp, Expr, Number, Operator, Stmt, UnaryOp,
-};
+use ruff_python_ast::{self as ast, BoolOp, CmpOp, Expr, Number, Operator, Stmt, UnaryOp};
 use ruff_text_size::Ranged;
 
 use crate::setting::{Place, Setting, Settings, Value};
@@ -38,7 +36,8 @@ pub(crate) fn read(text: &str, source: &str, defines: &BTreeMap<String, String>)
     }
     let module = ruff_python_parser::parse_module(text).map_err(|error| {
         let line = line_of(&lines, error.location.start().to_usize());
-        LoadError::file(source, format!("is not read as Python: {}", error.error), "correct it").on_line(Some(line as usize))
+        LoadError::file(source, format!("is not read as Python: {}", error.error), "correct it")
+            .on_line(Some(line as usize))
     })?;
     let body = &module.syntax().body;
     let functions: BTreeMap<&str, &ast::StmtFunctionDef> = body
@@ -48,7 +47,17 @@ pub(crate) fn read(text: &str, source: &str, defines: &BTreeMap<String, String>)
             _ => None,
         })
         .collect();
-    let mut reader = Reader { source, lines: &lines, defines, functions: &functions, parts: BTreeMap::new(), depth: 0 };
+    let mut reader = Reader {
+        source,
+        lines: &lines,
+        defines,
+        functions: &functions,
+        parts: BTreeMap::new(),
+        aliases: BTreeMap::new(),
+        imports: imports(body),
+        local: false,
+        depth: 0,
+    };
     let mut constants = BTreeMap::new();
     let mut module = Settings::default();
     reader.block(body, &mut constants, &mut module, None);
@@ -56,7 +65,7 @@ pub(crate) fn read(text: &str, source: &str, defines: &BTreeMap<String, String>)
     for statement in body {
         if let Stmt::FunctionDef(function) = statement {
             let mut settings = Settings::default();
-            reader.function(function, &constants, &mut settings);
+            reader.function(function, &constants, &BTreeMap::new(), &mut settings);
             recipes.push(Recipe { name: function.name.to_string(), settings });
         }
     }
@@ -102,6 +111,12 @@ struct Reader<'a> {
     functions: &'a BTreeMap<&'a str, &'a ast::StmtFunctionDef>,
     /// Settings of local variables that hold a part of the configuration.
     parts: BTreeMap<String, Settings>,
+    /// Local variables that stand for a part of the configuration: `model = config.model`.
+    aliases: BTreeMap<String, String>,
+    /// Names of imported functions by the names that the file gives them.
+    imports: BTreeMap<String, String>,
+    /// True inside a function, whose local constants are no settings.
+    local: bool,
     depth: usize,
 }
 
@@ -110,25 +125,33 @@ impl Reader<'_> {
         Place::new(self.source, line_of(self.lines, node.start().to_usize()))
     }
 
-    fn function(&mut self, function: &ast::StmtFunctionDef, constants: &Constants, settings: &mut Settings) {
+    fn function(
+        &mut self,
+        function: &ast::StmtFunctionDef,
+        constants: &Constants,
+        given: &Constants,
+        settings: &mut Settings,
+    ) {
         if self.depth > DEEPEST {
             return;
         }
         self.depth += 1;
-        let parts = std::mem::take(&mut self.parts);
-        self.parts = local_parts(function, self.functions);
+        let (parts, local) = (std::mem::take(&mut self.parts), std::mem::replace(&mut self.local, true));
+        self.parts = local_parts(function);
+        let aliases = std::mem::take(&mut self.aliases);
         let mut own = constants.clone();
         for parameter in function.parameters.iter_non_variadic_params() {
             let name = parameter.parameter.name.as_str();
             let value = match (self.defines.get(name), &parameter.default) {
                 (Some(value), _) => Value::Text(value.clone()),
+                (None, _) if given.contains_key(name) => continue,
                 (None, Some(default)) => self.value(default, &own),
                 (None, None) => Value::Unknown(format!("`{name}` is a parameter (--define {name}=VALUE)")),
             };
             own.insert(name.into(), value);
         }
         self.block(&function.body, &mut own, settings, None);
-        self.parts = parts;
+        (self.parts, self.local, self.aliases) = (parts, local, aliases);
         self.depth -= 1;
     }
 
@@ -159,6 +182,7 @@ impl Reader<'_> {
                     }
                 }
                 Stmt::If(branch) => self.branches(branch, constants, settings, condition),
+                Stmt::ClassDef(class) => self.block(&class.body, constants, settings, condition),
                 Stmt::With(with) => self.block(&with.body, constants, settings, condition),
                 Stmt::Try(attempt) => self.block(&attempt.body, constants, settings, condition),
                 Stmt::For(each) => {
@@ -252,6 +276,12 @@ impl Reader<'_> {
         match target {
             Expr::Name(name) => {
                 let name = name.id.as_str();
+                if let (true, Expr::Attribute(_), Some(path)) = (self.local, value, path_of(value))
+                    && let Some((_, inner)) = path.split_once('.')
+                {
+                    self.aliases.insert(name.into(), inner.into());
+                    return;
+                }
                 if !self.defines.contains_key(name) {
                     let known = match condition {
                         Some(condition) => Value::Unknown(format!("`{name}`: {condition}")),
@@ -264,7 +294,7 @@ impl Reader<'_> {
                 if let Some(mut part) = self.parts.remove(name) {
                     self.setting("", target, value, constants, &mut part, condition);
                     self.parts.insert(name.into(), part);
-                } else {
+                } else if !self.local || matches!(value, Expr::Call(_) | Expr::Dict(_)) {
                     self.setting(name, target, value, constants, settings, condition);
                 }
             }
@@ -278,7 +308,11 @@ impl Reader<'_> {
                         return;
                     }
                     // Without the variable that holds the configuration.
-                    let inner = path.split_once('.').map_or(path.as_str(), |(_, inner)| inner).to_string();
+                    let (root, inner) = path.split_once('.').unwrap_or(("", path.as_str()));
+                    let inner = match self.aliases.get(root) {
+                        Some(alias) => format!("{alias}.{inner}"),
+                        None => inner.to_string(),
+                    };
                     self.setting(&inner, target, value, constants, settings, condition);
                 }
             }
@@ -307,7 +341,9 @@ impl Reader<'_> {
     ) {
         match value {
             Expr::Call(call) => {
-                self.push(settings, path, Value::Text(path_of(&call.func).unwrap_or_default()), at, condition);
+                let class = path_of(&call.func).unwrap_or_default();
+                let class = self.imports.get(&class).cloned().unwrap_or(class);
+                self.push(settings, path, Value::Text(class), at, condition);
                 // `Bridge.from_hf_pretrained("name").to_provider()`
                 let mut inner = &*call.func;
                 while let Expr::Attribute(attribute) = inner {
@@ -320,7 +356,8 @@ impl Reader<'_> {
                     inner = &attribute.value;
                 }
                 // The configuration that a function starts from has its settings without a prefix.
-                let base = !path.contains('.') && self.functions.contains_key(path_of(&call.func).unwrap_or_default().as_str());
+                let base = !path.contains('.')
+                    && self.functions.contains_key(path_of(&call.func).unwrap_or_default().as_str());
                 self.call(if base { "" } else { path }, call, constants, settings, condition);
             }
             Expr::Dict(dict) => {
@@ -330,7 +367,11 @@ impl Reader<'_> {
             Expr::Name(name) if self.parts.contains_key(name.id.as_str()) => {
                 let part = self.parts.get(name.id.as_str()).cloned().unwrap_or_default();
                 for setting in part.iter() {
-                    let inner = if setting.written.is_empty() { path.to_string() } else { format!("{path}.{}", setting.written) };
+                    let inner = if setting.written.is_empty() {
+                        path.to_string()
+                    } else {
+                        format!("{path}.{}", setting.written)
+                    };
                     settings.push(Setting::new(&inner, setting.value.clone(), setting.place.clone()));
                 }
             }
@@ -362,14 +403,20 @@ impl Reader<'_> {
         let name = path_of(&call.func).unwrap_or_default();
         if let Some(function) = self.functions.get(name.as_str()).copied() {
             let mut own = constants.clone();
+            let mut given = BTreeMap::new();
+            let names =
+                function.parameters.iter_non_variadic_params().map(|parameter| parameter.parameter.name.as_str());
+            for (name, argument) in names.zip(&call.arguments.args) {
+                given.insert(name.to_string(), self.value(argument, constants));
+            }
             for keyword in &call.arguments.keywords {
                 if let Some(name) = &keyword.arg {
-                    let value = self.value(&keyword.value, constants);
-                    own.insert(name.to_string(), value);
+                    given.insert(name.to_string(), self.value(&keyword.value, constants));
                 }
             }
+            own.extend(given.clone());
             let mut inner = Settings::default();
-            self.function(function, &own, &mut inner);
+            self.function(function, &own, &given, &mut inner);
             for setting in inner.iter() {
                 settings.push(Setting::new(&join(&setting.written), setting.value.clone(), setting.place.clone()));
             }
@@ -418,7 +465,9 @@ impl Reader<'_> {
     ) {
         let Some(name) = path_of(&call.func) else { return };
         match self.functions.get(name.as_str()).copied() {
-            Some(function) if condition.is_none() => self.function(function, constants, settings),
+            Some(function) if condition.is_none() => {
+                self.function(function, constants, &BTreeMap::new(), settings);
+            }
             _ => self.push(settings, &format!("call {name}"), Value::Bool(true), call, condition),
         }
     }
@@ -481,11 +530,23 @@ impl Reader<'_> {
     }
 }
 
-/// Local variables of a function that hold a part of a configuration: made by a call outside the file, and not returned.
-fn local_parts(
-    function: &ast::StmtFunctionDef,
-    functions: &BTreeMap<&str, &ast::StmtFunctionDef>,
-) -> BTreeMap<String, Settings> {
+/// Original names of what a file imports under another name.
+fn imports(body: &[Stmt]) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    for statement in body {
+        if let Stmt::ImportFrom(from) = statement {
+            for alias in &from.names {
+                if let Some(own) = &alias.asname {
+                    all.insert(own.to_string(), alias.name.to_string());
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Local variables of a function that hold a part of a configuration: made by a call, and not returned.
+fn local_parts(function: &ast::StmtFunctionDef) -> BTreeMap<String, Settings> {
     let returned: Vec<&str> = function
         .body
         .iter()
@@ -500,9 +561,8 @@ fn local_parts(
     let mut parts = BTreeMap::new();
     for statement in &function.body {
         let Stmt::Assign(assign) = statement else { continue };
-        let ([Expr::Name(name)], Expr::Call(call)) = (&assign.targets[..], &*assign.value) else { continue };
-        let own = path_of(&call.func).is_some_and(|path| functions.contains_key(path.as_str()));
-        if !own && !returned.contains(&name.id.as_str()) {
+        let ([Expr::Name(name)], Expr::Call(_)) = (&assign.targets[..], &*assign.value) else { continue };
+        if !returned.contains(&name.id.as_str()) {
             parts.insert(name.id.to_string(), Settings::default());
         }
     }
@@ -534,7 +594,8 @@ fn path_of(expression: &Expr) -> Option<String> {
 fn combined(operator: Operator, left: Value, right: Value) -> Value {
     match (operator, left, right) {
         (_, Value::Unknown(reason), _) | (_, _, Value::Unknown(reason)) => Value::Unknown(reason),
-        (Operator::Mult, Value::List(list), Value::Text(times)) | (Operator::Mult, Value::Text(times), Value::List(list)) => {
+        (Operator::Mult, Value::List(list), Value::Text(times))
+        | (Operator::Mult, Value::Text(times), Value::List(list)) => {
             let times = times.parse::<usize>().unwrap_or(0).min(4096);
             Value::List(std::iter::repeat_n(list, times).flatten().take(super::MOST_SETTINGS).collect())
         }
@@ -552,7 +613,8 @@ fn combined(operator: Operator, left: Value, right: Value) -> Value {
                     Operator::Div if b != 0 && a % b == 0 => a.checked_div(b),
                     _ => None,
                 };
-                return value.map_or_else(|| Value::Unknown("arithmetic".into()), |value| Value::Text(value.to_string()));
+                return value
+                    .map_or_else(|| Value::Unknown("arithmetic".into()), |value| Value::Text(value.to_string()));
             }
             match (operator, left.parse::<f64>(), right.parse::<f64>()) {
                 (Operator::Mult, Ok(a), Ok(b)) => Value::Text((a * b).to_string()),
@@ -580,22 +642,26 @@ mod tests {
     #[test]
     fn calls_assignments_and_constants_become_settings() {
         let all = recipes(
-            "TP = 2\nPARTS = [['a', 'b'], ['c']]\ndef job(pp=4, seq: int = 8 * 1024):\n    cfg = base()\n    cfg.model.tp = TP * 2\n    cfg.pp = pp\n    cfg[\"seq\"] = seq\n    return Config(\n        training=Training(batch=8, dtype=torch.bfloat16),\n        ac=FullAC.Config(),\n        spec=registry(\"8B\"),\n    )\ndef base():\n    c = X()\n    c.vocab = 32\n    return c\n",
+            "TP = 2\nPARTS = [['a', 'b'], ['c']]\ndef job(pp=4, seq: int = 8 * 1024):\n    cfg = base()\n    cfg.model.tp = TP * 2\n    cfg.pp = pp\n    cfg[\"seq\"] = seq\n    return cfg\ndef other():\n    return Config(\n        training=Training(batch=8, dtype=torch.bfloat16),\n        ac=FullAC.Config(),\n        spec=registry(\"8B\"),\n    )\ndef base():\n    c = X()\n    c.vocab = 32\n    return c\n",
         );
-        let (module, job) = (&all[0], &all[1]);
+        let (module, job, other) = (&all[0], &all[1], &all[2]);
         assert_eq!(value(module, "tp"), Some(("2".into(), 1)));
         assert_eq!(value(module, "parts").map(|(text, _)| text), Some("[[a, b], [c]]".into()));
         for (name, expected, line) in [
             ("model.tp", "4", 5),
             ("pp", "4", 6),
             ("seq", "8192", 7),
-            ("training.batch", "8", 9),
-            ("training.dtype", "torch.bfloat16", 9),
-            ("ac", "FullAC.Config", 10),
-            ("spec.0", "8B", 11),
-            ("vocab", "32", 15),
+            ("vocab", "32", 17),
         ] {
             assert_eq!(value(job, name), Some((expected.into(), line)), "{name}");
+        }
+        for (name, expected, line) in [
+            ("training.batch", "8", 11),
+            ("training.dtype", "torch.bfloat16", 11),
+            ("ac", "FullAC.Config", 12),
+            ("spec.0", "8B", 13),
+        ] {
+            assert_eq!(value(other, name), Some((expected.into(), line)), "{name}");
         }
     }
 

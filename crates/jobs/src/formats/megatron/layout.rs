@@ -43,7 +43,8 @@ pub(super) fn stages(settings: &Settings, draft: &mut Draft<'_>, layers: Option<
         }
         _ => 1,
     };
-    if pipeline > 1 && virtual_stages > 1
+    if pipeline > 1
+        && virtual_stages > 1
         && let Some(fact) = parts.as_ref().or(each.as_ref())
     {
         draft.set("vp", fact.with(virtual_stages));
@@ -111,12 +112,7 @@ pub(super) fn stages(settings: &Settings, draft: &mut Draft<'_>, layers: Option<
     Ok(())
 }
 
-fn of_layout(
-    layout: &Fact,
-    draft: &mut Draft<'_>,
-    pipeline: u64,
-    layers: Option<&Fact<u64>>,
-) -> Result<(), LoadError> {
+fn of_layout(layout: &Fact, draft: &mut Draft<'_>, pipeline: u64, layers: Option<&Fact<u64>>) -> Result<(), LoadError> {
     let refuse = |problem: String| Err(layout.place.error("pipeline_model_parallel_layout", problem, "correct it"));
     let expanded = expanded(&layout.value);
     let parts: Vec<&str> = expanded.split('|').collect();

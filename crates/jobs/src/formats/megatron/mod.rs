@@ -19,7 +19,6 @@ use crate::{
     setting::{Fact, Settings},
 };
 
-
 /// Reads Megatron-LM's arguments.
 pub(crate) struct MegatronReader;
 
@@ -136,7 +135,7 @@ fn experts(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> 
     let delayed = settings.flag("delay_wgrad_compute")?.filter(|fact| fact.value);
     let capacity = settings.number("moe_expert_capacity_factor")?.filter(|fact| fact.value > 0.0);
     let padded = settings.is_set("moe_pad_expert_input_to_capacity")?;
-    let model = draft.options.model.as_ref().or(draft.model.as_ref().map(|model| &model.value));
+    let model = draft.known_model();
     if model.is_none_or(|model| !model.has_experts()) {
         if let Some(expert) = draft.facts.remove("ep").filter(|fact| fact.value != "1") {
             draft.note(format!("{} has expert parallelism, and the model no experts", expert.place));
@@ -154,7 +153,11 @@ fn experts(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> 
     let dispatcher = match (kind.as_ref().map(|fact| fact.value.as_str()), &backend, &deepep) {
         (_, _, Some(_)) => "deepep",
         (Some("flex"), Some(backend), _) => {
-            if backend.value.eq_ignore_ascii_case("hybridep") { "hybridep" } else { "deepep" }
+            if backend.value.eq_ignore_ascii_case("hybridep") {
+                "hybridep"
+            } else {
+                "deepep"
+            }
         }
         (Some("flex"), None, _) => "deepep",
         (Some("alltoall" | "alltoall_seq"), ..) => "alltoall",
@@ -169,7 +172,7 @@ fn experts(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> 
         Some(place) => draft.set("dispatcher", place.with(dispatcher)),
         None => draft.usual("dispatcher", dispatcher),
     }
-    let has_shared = draft.options.model.as_ref().or(draft.model.as_ref().map(|model| &model.value)).is_some_and(|model| {
+    let has_shared = draft.known_model().is_some_and(|model| {
         model.kinds.iter().any(|kind| kind.experts().is_some_and(|experts| experts.shared_width > 0))
     });
     if let Some(fact) = shared.as_ref().filter(|_| !has_shared) {
@@ -232,7 +235,8 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadE
     let old = settings.flag("checkpoint_activations")?.filter(|fact| fact.value);
     let ds = settings.flag("deepspeed_activation_checkpointing")?.filter(|fact| fact.value);
     let method = settings.text("recompute_method")?.or(settings.text("activations_checkpoint_method")?);
-    let count = settings.count_of(&["recompute_num_layers", "activations_checkpoint_num_layers", "checkpoint_num_layers"])?;
+    let count =
+        settings.count_of(&["recompute_num_layers", "activations_checkpoint_num_layers", "checkpoint_num_layers"])?;
     let modules = settings.words("recompute_modules")?;
     let what = match (granularity, selective, old.or(ds)) {
         (Some(granularity), ..) => granularity,
@@ -249,7 +253,8 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadE
     let text = match what.value.as_str() {
         "selective" => match modules {
             Some(modules) if !modules.value.is_empty() => {
-                let known: Vec<&str> = modules.value.iter().map(String::as_str).filter(|word| *word != "shared_experts").collect();
+                let known: Vec<&str> =
+                    modules.value.iter().map(String::as_str).filter(|word| *word != "shared_experts").collect();
                 if known.len() < modules.value.len() {
                     draft.note(format!("{} recomputes the shared experts, which is not predicted", modules.place));
                 }
@@ -296,7 +301,8 @@ fn sharding(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
     };
     draft.set("zero", zero);
     if let Some(instances) = instances {
-        let note = format!("{} keeps {} copies of the optimizer's state; memory counts one", instances.place, instances.value);
+        let note =
+            format!("{} keeps {} copies of the optimizer's state; memory counts one", instances.place, instances.value);
         draft.note(note);
     }
     Ok(())
@@ -332,7 +338,13 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
     }
     let aware = settings.flag("use_precision_aware_optimizer")?.filter(|fact| fact.value);
     let bytes = |fact: Fact| {
-        let value = if fact.value.contains('8') { 1 } else if fact.value.contains("16") { 2 } else { 4 };
+        let value = if fact.value.contains('8') {
+            1
+        } else if fact.value.contains("16") {
+            2
+        } else {
+            4
+        };
         fact.with(value)
     };
     let moments = settings.text("exp_avg_dtype")?.or(settings.text("exp_avg_sq_dtype")?).map(bytes);
@@ -355,7 +367,8 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         draft.note(format!("{} trains with {}; memory and time are those of Adam", kind.place, kind.value));
     }
     if let Some(share) = settings.number("optimizer_offload_fraction")?.filter(|fact| fact.value < 1.0) {
-        draft.note(format!("{} offloads {} of the optimizer's state; all of it is predicted", share.place, share.value));
+        draft
+            .note(format!("{} offloads {} of the optimizer's state; all of it is predicted", share.place, share.value));
     }
     if let Some(growing) = settings.words("rampup_batch_size")? {
         draft.note(format!("{} lets the batch grow; its final size is predicted", growing.place));

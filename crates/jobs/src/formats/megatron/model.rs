@@ -33,10 +33,24 @@ const MOST_LAYERS: u64 = 100_000;
 ///
 /// # Errors
 /// [`LoadError`] for a size that no model has, or a layer that is not modelled.
-pub(super) fn model(settings: &Settings, draft: &mut Draft<'_>, encoder: bool) -> Result<Option<Fact<Model>>, LoadError> {
+pub(super) fn model(
+    settings: &Settings,
+    draft: &mut Draft<'_>,
+    encoder: bool,
+) -> Result<Option<Fact<Model>>, LoadError> {
     let layers = settings.count_of(&["num_layers", "encoder_num_layers"])?;
     let (Some(layers), Some(hidden)) = (layers, settings.count("hidden_size")?) else { return Ok(None) };
     let heads = settings.count("num_attention_heads")?;
+    if let Some(given) = &draft.options.model {
+        for (fact, name, own) in
+            [(&layers, "num_layers", given.layers.len() as u64), (&hidden, "hidden_size", given.hidden)]
+        {
+            if fact.value != own {
+                let problem = format!("is {}, and {} has {own}", fact.value, given.name);
+                return Err(fact.place.error(name, problem, "leave MODEL out, or give the model of the job"));
+            }
+        }
+    }
     let bad = |fact: &Fact<u64>, name: &str| fact.place.error(name, format!("is {}", fact.value), "correct it");
     if layers.value == 0 || layers.value > MOST_LAYERS {
         return Err(bad(&layers, "num_layers"));
@@ -45,7 +59,7 @@ pub(super) fn model(settings: &Settings, draft: &mut Draft<'_>, encoder: bool) -
         return Err(bad(&hidden, "hidden_size"));
     }
     let Some(heads) = heads.filter(|heads| heads.value > 0 && heads.value <= 1 << 16) else {
-        return Err(layers.place.error("num_attention_heads", "is not stated", "state it with --with num-attention-heads=N"));
+        return Ok(None);
     };
     let shape = Shape::of(settings)?;
     let h = hidden.value;
@@ -63,11 +77,8 @@ pub(super) fn model(settings: &Settings, draft: &mut Draft<'_>, encoder: bool) -
     let vectors = norms + biases + head_norms;
     let window = settings.words("window_size")?;
     let block_bias = |width: u64| if shape.bias { width * (1 + u64::from(shape.gated)) + h } else { 0 };
-    let mut dense = LayerKind::decoder(
-        attention,
-        FeedForward::Dense { width, gated: shape.gated },
-        vectors + block_bias(width),
-    );
+    let mut dense =
+        LayerKind::decoder(attention, FeedForward::Dense { width, gated: shape.gated }, vectors + block_bias(width));
     dense.causal = !encoder;
     if let Some(window) = window {
         let left = window.value.first().and_then(|word| word.trim_matches(['(', ')']).parse::<u64>().ok());
@@ -88,10 +99,8 @@ pub(super) fn model(settings: &Settings, draft: &mut Draft<'_>, encoder: bool) -
     if let Some(count) = settings.count("mtp_num_layers")? {
         model.prediction_layers = count.value.min(64) as u32;
     }
-    model.longest_sequence = settings
-        .count("max_position_embeddings")?
-        .or(settings.count("seq_length")?)
-        .map_or(1 << 20, |fact| fact.value);
+    model.longest_sequence =
+        settings.count("max_position_embeddings")?.or(settings.count("seq_length")?).map_or(1 << 20, |fact| fact.value);
     model.details = Some(Details {
         norm: Some(if shape.norm_vectors == 1 { NormKind::Rms } else { NormKind::Layer }),
         head_norm: shape.head_norm || latent_norms > 0,
@@ -144,11 +153,13 @@ impl Shape {
 /// Attention, and the elements of the norms of latent states.
 fn attention(settings: &Settings, hidden: u64, heads: u64, shape: &Shape) -> Result<(Attention, u64), LoadError> {
     if settings.is_set("multi_latent_attention")? {
-        let size = |name: &str, usual: u64| Ok::<u64, LoadError>(settings.count(name)?.map_or(usual, |fact| fact.value));
+        let size =
+            |name: &str, usual: u64| Ok::<u64, LoadError>(settings.count(name)?.map_or(usual, |fact| fact.value));
         // Defaults of Megatron-Core's MLATransformerConfig.
         let query_rank = settings.count("q_lora_rank")?.map(|fact| fact.value);
         let key_value_rank = size("kv_lora_rank", 32)?;
-        let (nope, rope, value) = (size("qk_head_dim", 128)?, size("qk_pos_emb_head_dim", 64)?, size("v_head_dim", 128)?);
+        let (nope, rope, value) =
+            (size("qk_head_dim", 128)?, size("qk_pos_emb_head_dim", 64)?, size("v_head_dim", 128)?);
         settings.count("kv_channels")?;
         let norms = if shape.head_norm { query_rank.unwrap_or(0) + key_value_rank } else { 0 };
         let attention =

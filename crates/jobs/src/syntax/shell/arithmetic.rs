@@ -104,7 +104,9 @@ impl Evaluator<'_> {
 fn binary(operator: &BinaryOperator, left: i64, right: i64) -> Result<i64, String> {
     let overflow = || "arithmetic overflows".to_string();
     Ok(match operator {
-        BinaryOperator::Power => left.checked_pow(u32::try_from(right).map_err(|_| overflow())?).ok_or_else(overflow)?,
+        BinaryOperator::Power => {
+            left.checked_pow(u32::try_from(right).map_err(|_| overflow())?).ok_or_else(overflow)?
+        }
         BinaryOperator::Multiply => left.checked_mul(right).ok_or_else(overflow)?,
         BinaryOperator::Divide => left.checked_div(right).ok_or("a division by zero")?,
         BinaryOperator::Modulo => left.checked_rem(right).ok_or("a division by zero")?,

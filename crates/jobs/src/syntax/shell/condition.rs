@@ -88,9 +88,9 @@ impl Evaluator<'_> {
                     }
                     Test::StringContainsSubstring => Some(left.contains(&right)),
                     // The common patterns of numbers; others are not evaluated.
-                    Test::StringMatchesRegex if ["^[0-9]+$", "^[0-9]*$"].contains(&right.as_str()) => {
-                        Some(left.bytes().all(|byte| byte.is_ascii_digit()) && (!left.is_empty() || right == "^[0-9]*$"))
-                    }
+                    Test::StringMatchesRegex if ["^[0-9]+$", "^[0-9]*$"].contains(&right.as_str()) => Some(
+                        left.bytes().all(|byte| byte.is_ascii_digit()) && (!left.is_empty() || right == "^[0-9]*$"),
+                    ),
                     Test::LeftSortsBeforeRight => Some(left < right),
                     Test::LeftSortsAfterRight => Some(left > right),
                     Test::ArithmeticEqualTo => compared("-eq", self.whole(&left)?, self.whole(&right)?),

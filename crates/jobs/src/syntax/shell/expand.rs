@@ -222,7 +222,8 @@ impl Evaluator<'_> {
             | Expr::AssignDefaultValues { parameter, test_type, default_value, .. } => {
                 let value = self.value(parameter, line);
                 let empty = |value: &Text| {
-                    matches!(test_type, ParameterTestType::UnsetOrNull) && value.read().is_ok_and(|text| text.is_empty())
+                    matches!(test_type, ParameterTestType::UnsetOrNull)
+                        && value.read().is_ok_and(|text| text.is_empty())
                 };
                 if !self.is_unset(parameter) && !empty(&value) {
                     return value;
@@ -317,8 +318,10 @@ impl Evaluator<'_> {
     /// Value changed by a function, unless it or the result is unknown.
     fn changed(&self, value: &Text, line: u32, change: impl Fn(&str) -> Option<String>) -> Text {
         match value.read() {
-            Ok(text) => change(&text)
-                .map_or_else(|| Text::computed("an expansion that is not evaluated", line), |text| Text::known(text, line)),
+            Ok(text) => change(&text).map_or_else(
+                || Text::computed("an expansion that is not evaluated", line),
+                |text| Text::known(text, line),
+            ),
             Err(_) => value.clone(),
         }
     }
@@ -436,7 +439,8 @@ fn shortened(text: &str) -> String {
 /// Words that `{1..4}` and `{a,b}` stand for; the word itself if there are none.
 fn braces(word: &str) -> Vec<String> {
     let has_braces = word.contains('{') && (word.contains("..") || word.contains(',')) && !word.contains("${");
-    let Some(parts) = has_braces.then(|| word::parse_brace_expansions(word, &options()).ok().flatten()).flatten() else {
+    let Some(parts) = has_braces.then(|| word::parse_brace_expansions(word, &options()).ok().flatten()).flatten()
+    else {
         return vec![word.to_string()];
     };
     let mut all = vec![String::new()];
@@ -448,7 +452,8 @@ fn braces(word: &str) -> Vec<String> {
                     word::BraceExpressionMember::NumberSequence { start, end, increment } => {
                         let step = usize::try_from(increment.abs().max(1)).unwrap_or(1);
                         let numbers = start.min(end)..=start.max(end);
-                        let mut numbers: Vec<String> = numbers.step_by(step).take(1000).map(|n| n.to_string()).collect();
+                        let mut numbers: Vec<String> =
+                            numbers.step_by(step).take(1000).map(|n| n.to_string()).collect();
                         if start > end {
                             numbers.reverse();
                         }

@@ -13,18 +13,14 @@ mod expand;
 mod pattern;
 mod text;
 
-use std::{
-    collections::BTreeMap,
-    rc::Rc,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, rc::Rc, sync::Arc};
 
 use brush_parser::{
     Parser, ParserOptions,
     ast::{
-        AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, CaseClauseCommand, Command, CommandPrefixOrSuffixItem,
-        CompoundCommand, CompoundList, FunctionBody, IfClauseCommand, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect,
-        Pipeline, SimpleCommand, SourceLocation, Word,
+        AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, CaseClauseCommand, Command,
+        CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, FunctionBody, IfClauseCommand, IoFileRedirectKind,
+        IoFileRedirectTarget, IoRedirect, Pipeline, SimpleCommand, SourceLocation, Word,
     },
 };
 use plantui_core::source::LoadError;
@@ -185,9 +181,10 @@ fn parse(text: &str) -> Result<Vec<CompoundList>, Wrong> {
         Ok(program) => Ok(program.complete_commands),
         Err(error) => {
             let told = error.to_string();
-            let line = told.split("line ").nth(1).and_then(|rest| {
-                rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
-            });
+            let line = told
+                .split("line ")
+                .nth(1)
+                .and_then(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok());
             Err(("is not read as a shell script".into(), line))
         }
     }
@@ -204,7 +201,9 @@ fn batch_options(text: &str) -> Vec<(String, String, u32)> {
             let Some(name) = word.strip_prefix('-') else { continue };
             let (name, value) = match (word.strip_prefix("--"), word.split_once('=')) {
                 (Some(_), Some((name, value))) => (name.trim_start_matches('-').to_string(), value.to_string()),
-                (Some(long), None) => (long.to_string(), words.next_if(|next| !next.starts_with('-')).unwrap_or("").into()),
+                (Some(long), None) => {
+                    (long.to_string(), words.next_if(|next| !next.starts_with('-')).unwrap_or("").into())
+                }
                 (None, _) => {
                     let (letter, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
                     let value = if rest.is_empty() { words.next().unwrap_or("") } else { rest };
@@ -227,7 +226,9 @@ impl Evaluator<'_> {
             let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
             let devices: String = value.rsplit(':').next().unwrap_or("").into();
             match name.as_str() {
-                "nodes" | "N" => ["SLURM_NNODES", "SLURM_JOB_NUM_NODES"].iter().for_each(|name| set(name, &digits, line)),
+                "nodes" | "N" => {
+                    ["SLURM_NNODES", "SLURM_JOB_NUM_NODES"].iter().for_each(|name| set(name, &digits, line))
+                }
                 "ntasks-per-node" => set("SLURM_NTASKS_PER_NODE", &digits, line),
                 "ntasks" | "n" => ["SLURM_NTASKS", "SLURM_NPROCS"].iter().for_each(|name| set(name, &digits, line)),
                 "gpus-per-node" => {
@@ -326,11 +327,8 @@ impl Evaluator<'_> {
                 Some(Variable::Array(_) | Variable::Map(_)) => "a list".into(),
                 None => "not set".into(),
             };
-            let reason = format!(
-                "${name} is {} or {}, by {condition} (--define {name}=VALUE)",
-                shown(ours),
-                shown(theirs)
-            );
+            let reason =
+                format!("${name} is {} or {}, by {condition} (--define {name}=VALUE)", shown(ours), shown(theirs));
             let line = self.offset;
             self.state.variables.insert(name, Variable::Scalar(Text::computed(reason, line)));
         }
@@ -481,7 +479,15 @@ impl Evaluator<'_> {
             None => {
                 let told = condition.map_or_else(String::new, ToString::to_string);
                 let shown = format!("the condition `{}` (line {line})", one_line(&told));
-                self.either(&shown, |evaluator| drop(evaluator.list(body)), |evaluator| drop(evaluator.branches(rest, line)));
+                self.either(
+                    &shown,
+                    |evaluator| {
+                        evaluator.list(body);
+                    },
+                    |evaluator| {
+                        evaluator.branches(rest, line);
+                    },
+                );
                 None
             }
         }
@@ -515,7 +521,9 @@ impl Evaluator<'_> {
         if known.is_none() {
             let shown = format!("the case of `{}` (line {line})", one_line(&clause.value.value));
             for body in unknown {
-                self.uncertain(&shown, |evaluator| drop(evaluator.list(body)));
+                self.uncertain(&shown, |evaluator| {
+                    evaluator.list(body);
+                });
             }
             return None;
         }
@@ -540,9 +548,10 @@ impl Evaluator<'_> {
             return Some(true);
         };
         words.extend(self.fields(&name.value, self.word_line(name, line)));
-        let declares = words.first().and_then(|word| word.read().ok()).is_some_and(|word| {
-            ["export", "declare", "local", "readonly", "typeset"].contains(&word.as_str())
-        });
+        let declares = words
+            .first()
+            .and_then(|word| word.read().ok())
+            .is_some_and(|word| ["export", "declare", "local", "readonly", "typeset"].contains(&word.as_str()));
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
             match item {
                 CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if declares => self.assignment(assignment),
@@ -625,7 +634,10 @@ impl Evaluator<'_> {
             }
             "read" | "mapfile" | "readarray" => {
                 for word in words[1..].iter().filter(|word| is_name(&word.shown())) {
-                    self.assign(&word.shown(), Text::computed(format!("${} is read from an input", word.shown()), line));
+                    self.assign(
+                        &word.shown(),
+                        Text::computed(format!("${} is read from an input", word.shown()), line),
+                    );
                 }
                 None
             }
@@ -637,7 +649,9 @@ impl Evaluator<'_> {
                 let text = self.script_of(&words[1..]);
                 self.apart(&text, words.get(1).map_or(line, Text::line))
             }
-            "bash" | "sh" if words.get(1).is_some_and(|word| word.shown().ends_with('c') && word.shown().starts_with('-')) => {
+            "bash" | "sh"
+                if words.get(1).is_some_and(|word| word.shown().ends_with('c') && word.shown().starts_with('-')) =>
+            {
                 let text = self.script_of(words.get(2).map_or(&[], std::slice::from_ref));
                 let line = words.get(2).map_or(line, Text::line);
                 let before = self.state.clone();
@@ -877,7 +891,11 @@ impl Evaluator<'_> {
 
     fn assign(&mut self, name: &str, value: Text) {
         if !self.defines.contains_key(name) {
-            let value = if value.is_long() { Text::computed(format!("${name} grows without end"), value.line()) } else { value };
+            let value = if value.is_long() {
+                Text::computed(format!("${name} grows without end"), value.line())
+            } else {
+                value
+            };
             self.state.variables.insert(name.into(), Variable::Scalar(value));
         }
     }
@@ -952,7 +970,9 @@ impl Evaluator<'_> {
         let parts: Vec<Vec<&str>> = known.iter().map(|words| words.iter().map(String::as_str).collect()).collect();
         let computed = match &parts[..] {
             [words] => match words[..] {
-                ["echo", ref rest @ ..] => Some(rest.iter().filter(|word| **word != "-n").copied().collect::<Vec<_>>().join(" ")),
+                ["echo", ref rest @ ..] => {
+                    Some(rest.iter().filter(|word| **word != "-n").copied().collect::<Vec<_>>().join(" "))
+                }
                 ["expr", ref rest @ ..] => self.arithmetic(&rest.join(" "), line).ok().map(|value| value.to_string()),
                 ["seq", last] => sequence(1, last.parse().ok()),
                 ["seq", first, last] => first.parse().ok().and_then(|first| sequence(first, last.parse().ok())),

@@ -56,7 +56,9 @@ mod tests {
 
     #[test]
     fn patterns_match_as_in_a_shell() {
-        for (pattern, text) in [("*", ""), ("7[bB]", "7B"), ("a*c*", "abcd"), ("?x", "yx"), ("[!a]", "b"), ("[0-9]*", "7b")] {
+        for (pattern, text) in
+            [("*", ""), ("7[bB]", "7B"), ("a*c*", "abcd"), ("?x", "yx"), ("[!a]", "b"), ("[0-9]*", "7b")]
+        {
             assert!(matches(pattern, text), "{pattern} {text}");
         }
         for (pattern, text) in [("a", "b"), ("a*c", "ab"), ("[a-c]", "d"), ("", "a"), ("?", "")] {

@@ -42,16 +42,23 @@ fn variables_arrays_and_blocks_expand_with_their_lines() {
 
 #[test]
 fn arithmetic_and_defaults_are_worked_out() {
-    assert_eq!(shown("A=8\nB=$(($A*4))\nrun $(((B * 1) / (2 * 2) * 16)) $((B > 3 ? 1 : 0)) $(expr $A \\* 2)"), ["run 128 1 16"]);
+    assert_eq!(
+        shown("A=8\nB=$(($A*4))\nrun $(((B * 1) / (2 * 2) * 16)) $((B > 3 ? 1 : 0)) $(expr $A \\* 2)"),
+        ["run 128 1 16"]
+    );
     let all = script("N=${SLURM_NNODES:-4}\nrun ${N} ${M:-\"3\"} ${N%4}x ${F##*/}");
     assert_eq!(all.commands[0].words[..3].iter().map(Text::shown).collect::<Vec<_>>(), ["run", "4", "3"]);
-    assert_eq!(all.defaults.iter().map(|d| (d.name.as_str(), d.line)).collect::<Vec<_>>(), [("SLURM_NNODES", 1), ("M", 2)]);
+    assert_eq!(
+        all.defaults.iter().map(|d| (d.name.as_str(), d.line)).collect::<Vec<_>>(),
+        [("SLURM_NNODES", 1), ("M", 2)]
+    );
     assert_eq!(shown("#SBATCH --nodes=16\nrun ${SLURM_NNODES:-4} ${X,,} $((SLURM_NNODES*8))")[0], "run 16 $X 128");
 }
 
 #[test]
 fn known_conditions_choose_and_unknown_ones_leave_both() {
-    let switch = "SIZE=${SIZE:-small}\nif [ \"$SIZE\" = \"small\" ]; then L=16\nelif [[ $SIZE == l* ]]; then L=80; fi\nrun $L";
+    let switch =
+        "SIZE=${SIZE:-small}\nif [ \"$SIZE\" = \"small\" ]; then L=16\nelif [[ $SIZE == l* ]]; then L=80; fi\nrun $L";
     assert_eq!(shown(switch), ["run 16"]);
     let large = BTreeMap::from([("SIZE".to_string(), "large".to_string())]);
     let all = evaluate(switch, "a.sh", &large, &|_| None).unwrap();
@@ -70,7 +77,10 @@ fn functions_loops_documents_and_texts_are_followed() {
     assert_eq!(shown("f() { run $1 \"$@\"; }\nf a b"), ["run a a b"]);
     assert_eq!(shown("for i in {1..2} x; do run $i; done"), ["run 1", "run 2", "run x"]);
     assert_eq!(shown("C=\"run --a 1\"\n$C --b\neval $C"), ["run --a 1 --b", "run --a 1"]);
-    assert_eq!(shown("srun -N 2 bash -c \"torchrun --a $((1+1)); other\""), ["srun -N 2 torchrun --a 2", "srun -N 2 other"]);
+    assert_eq!(
+        shown("srun -N 2 bash -c \"torchrun --a $((1+1)); other\""),
+        ["srun -N 2 torchrun --a 2", "srun -N 2 other"]
+    );
     let all = script("S=1\ncat > ds.json <<EOT\n{\n \"stage\": $S }\nEOT\n");
     let (text, line) = &all.files["ds.json"];
     assert!(text.contains("\"stage\": 1") && *line == 2, "{text} {line}");
@@ -92,9 +102,28 @@ fn what_only_a_running_shell_knows_stays_unknown() {
 #[test]
 fn nothing_makes_it_stop_or_panic() {
     for text in [
-        "", "$", "${", "a=(", "if", "\"", "$((", "for ((;;)); do a; done", "while true; do a=$a$a; done", "f() { f; }\nf",
-        "x=$x${x:-${y:=${x}}}", "eval eval eval $a", "case", "a[", "${a[}", "[ -z ]", "[", "[[ a", "A=([0]=x [k]=y)\nrun ${A[k]}",
-        "é=ü\nrun ${é}", "a=1; ((a/=0)); run $((a))", "eval \"$(x)\"",
+        "",
+        "$",
+        "${",
+        "a=(",
+        "if",
+        "\"",
+        "$((",
+        "for ((;;)); do a; done",
+        "while true; do a=$a$a; done",
+        "f() { f; }\nf",
+        "x=$x${x:-${y:=${x}}}",
+        "eval eval eval $a",
+        "case",
+        "a[",
+        "${a[}",
+        "[ -z ]",
+        "[",
+        "[[ a",
+        "A=([0]=x [k]=y)\nrun ${A[k]}",
+        "é=ü\nrun ${é}",
+        "a=1; ((a/=0)); run $((a))",
+        "eval \"$(x)\"",
     ] {
         let _ = evaluate(text, "a.sh", &BTreeMap::new(), &|_| None);
     }

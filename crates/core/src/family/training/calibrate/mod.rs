@@ -60,16 +60,13 @@ impl RunError {
     }
 }
 
-/// Reads the runs of a file's text: a table with the column `measured_s`, or a log of Megatron-LM or torchtitan. Facts
+/// Reads the runs of a file's text: a table with the column `measured_s`, or a log of torchtitan. Facts
 /// missing in the file come from `defaults`. `source` is the file's name in messages.
 ///
 /// # Errors
 /// [`RunError`] with the line and the column, setting or missing item.
 pub fn read(text: &str, source: &str, model: &Model, defaults: &Request) -> Result<Vec<MeasuredRun>, RunError> {
-    let plain = log::without_escapes(text);
-    if log::is_megatron(&plain) {
-        return Ok(vec![log::megatron(&plain, source, model, defaults)?]);
-    }
+    let plain = crate::text::without_escapes(text);
     if log::is_torchtitan(&plain) {
         return Ok(vec![log::torchtitan(&plain, source, model, defaults)?]);
     }
