@@ -64,7 +64,10 @@ pub(crate) const DEMANDS: [Demands; 8] = [
             "--v-head-dim",
             "--window-size",
             // Fields of `ModelParallelConfig`.
+            "--attention-dropout",
             "--bf16",
+            "--ckpt-format",
+            "--hidden-dropout",
             "--context-parallel-size",
             "--cross-entropy-loss-fusion",
             "--expert-model-parallel-size",
@@ -185,7 +188,7 @@ pub(crate) const DEMANDS: [Demands; 8] = [
         version: "0.3.1 with core 0.16.1",
         words: &[
             "config.comm_overlap",
-            "config.dataset.sequence_length",
+            "config.dataset.seq_length",
             "config.ddp.data_parallel_sharding_strategy",
             "config.ddp.grad_reduce_in_fp32",
             "config.ddp.overlap_grad_reduce",

@@ -156,7 +156,7 @@ fn logs_of_engines_are_runs() {
     assert_eq!(run.measured_bytes, Some(60000.5 * 1024.0 * 1024.0));
     let small = published::find("llama-3.1-8b").unwrap();
     let error = jobs::measured_run(MEGATRON, "a.log", &small, &Request::default()).unwrap_err().to_string();
-    assert!(error.contains("8192") && error.contains("llama-3.1-8b"), "{error}");
+    assert!(error.contains("num_layers is 80") && error.contains("llama-3.1-8b has 32"), "{error}");
 
     let [run] = &calibrate::read(TORCHTITAN, "b.log", &small, &Request::default()).unwrap()[..] else {
         panic!("one run")

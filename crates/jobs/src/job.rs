@@ -139,6 +139,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) facts: BTreeMap<String, Fact>,
     pub(crate) model: Option<Fact<Model>>,
     pub(crate) model_name: Option<Fact>,
+    /// Rows of the vocabulary in a comment.
+    pub(crate) vocabulary: Option<u64>,
     /// True if the name of the model says that its weights are in 4 bits.
     pub(crate) four_bits: bool,
     /// Steps whose gradients are added.
@@ -173,6 +175,7 @@ impl<'a> Draft<'a> {
             facts: BTreeMap::new(),
             model: None,
             model_name: None,
+            vocabulary: None,
             four_bits: false,
             accumulation: None,
             local_batch: None,

@@ -5,19 +5,36 @@
 //! documentation of torchrun (torch 2.15) and SLURM (24.11).
 
 use super::{Engine, job::EngineJob, megatron_model};
-use plantui_core::{cluster::Limits, plan::Plan};
+use plantui_core::{cluster::Limits, family::training::TrainingRun, plan::Plan};
 
-/// Devices per machine if the limits do not state machines.
-const OF_A_MACHINE: u32 = 8;
+/// Launch comments of a training run, without their marks: ranks, torchrun and SLURM lines, and the environment.
+pub(super) fn of_run(engine: Engine, run: &TrainingRun, program: &str) -> Vec<String> {
+    let layout = &run.layout;
+    let devices = u32::try_from(layout.devices()).unwrap_or(u32::MAX);
+    let each = (1..=OF_A_MACHINE.min(devices)).rev().find(|each| devices.is_multiple_of(*each)).unwrap_or(1);
+    let mut lines = commands(devices, each, "tensor ranks are neighbours, then context, data and pipeline", program);
+    let settings = &run.settings;
+    let split = layout.tensor > 1 || layout.context > 1;
+    // Megatron-FSDP must not have it; tensor and context parallelism without FSDP need it.
+    if matches!(engine, Engine::Megatron | Engine::MegatronBridge)
+        && split
+        && !settings.fsdp
+        && !settings.shard_gradients
+    {
+        lines.insert(1, CONNECTIONS.into());
+    }
+    lines
+}
 
-/// Launch comment, line by line. Empty if the engine starts its ranks itself or the format has no comments.
-pub(super) fn text(engine: Engine, job: &EngineJob<'_>, limits: &Limits, plan: &Plan) -> String {
-    let Some(program) = program(engine, job).filter(|_| engine.takes_comments()) else { return String::new() };
-    let (d, t, devices) = (job.data_parallel(), job.tensor_parallel(), job.cut.devices());
-    let each = each_machine(limits, devices);
+/// Environment of tensor or context parallelism in Megatron-Core.
+const CONNECTIONS: &str =
+    "environment: CUDA_DEVICE_MAX_CONNECTIONS=1 (before Blackwell: tensor parts then overlap with transfers)";
+
+/// Commands that start a program on all ranks.
+fn commands(devices: u32, each: u32, order: &str, program: &str) -> Vec<String> {
     let machines = devices / each;
-    let mut lines = vec![
-        format!("launch: {devices} ranks, {each} on each of {machines} machines; {}", order(d, t)),
+    vec![
+        format!("launch: {devices} ranks, {each} on each of {machines} machines; {order}"),
         "with torchrun, on every machine ($HEAD is the name of the first):".into(),
         format!(
             "  torchrun --nnodes {machines} --nproc-per-node {each} --rdzv-id plan --rdzv-backend c10d --rdzv-endpoint $HEAD:29500 {program}"
@@ -27,13 +44,20 @@ pub(super) fn text(engine: Engine, job: &EngineJob<'_>, limits: &Limits, plan: &
         format!(
             "  srun torchrun --nnodes {machines} --nproc-per-node {each} --rdzv-id $SLURM_JOB_ID --rdzv-backend c10d --rdzv-endpoint $HEAD:29500 {program}"
         ),
-    ];
+    ]
+}
+
+/// Devices per machine if the limits do not state machines.
+const OF_A_MACHINE: u32 = 8;
+
+/// Launch comment, line by line. Empty if the engine starts its ranks itself or the format has no comments.
+pub(super) fn text(engine: Engine, job: &EngineJob<'_>, limits: &Limits, plan: &Plan) -> String {
+    let Some(program) = program(engine, job).filter(|_| engine.takes_comments()) else { return String::new() };
+    let (d, t, devices) = (job.data_parallel(), job.tensor_parallel(), job.cut.devices());
+    let each = each_machine(limits, devices);
+    let mut lines = commands(devices, each, &order(d, t), &program);
     if matches!(engine, Engine::Megatron | Engine::MegatronBridge) && t > 1 {
-        lines.insert(
-            1,
-            "environment: CUDA_DEVICE_MAX_CONNECTIONS=1 (before Blackwell: tensor parts then overlap with transfers)"
-                .into(),
-        );
+        lines.insert(1, CONNECTIONS.into());
     }
     let mapped: Vec<u32> = plan.stages.iter().flat_map(|stage| stage.devices.iter().copied()).collect();
     if !mapped.is_sorted() {
@@ -59,7 +83,7 @@ fn program(engine: Engine, job: &EngineJob<'_>) -> Option<String> {
         Engine::Megatron => Some(format!("{} FLAGS", megatron_model::program(job.model().as_ref()))),
         Engine::MegatronBridge => Some("your_recipe.py".into()),
         Engine::DeepSpeed | Engine::Torch => Some("your_script.py".into()),
-        Engine::TorchTitan => Some("-m torchtitan.train --module planned --config planned".into()),
+        Engine::TorchTitan => Some(super::torchtitan::PROGRAM.into()),
         Engine::TorchSchedule | Engine::Galvatron | Engine::Vllm | Engine::MaxText => None,
     }
 }

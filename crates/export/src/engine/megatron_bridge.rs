@@ -45,7 +45,7 @@ pub(super) fn text(job: &EngineJob<'_>) -> String {
     let batch = format!("{} times that", job.cut.microbatches);
     sets.push(python::assignment("    ", "config.train.global_batch_size", job.samples(), &batch));
     sets.push(python::assignment("    ", "model.seq_length", length, "tokens in a sequence"));
-    sets.push(python::assignment("    ", "config.dataset.sequence_length", length, "the same"));
+    sets.push(python::assignment("    ", "config.dataset.seq_length", length, "the same"));
     let shards = python::truth(job.shards_optimizer());
     sets.push(format!("    config.ddp.use_distributed_optimizer = {shards}\n"));
     sets.push(format!("    config.optimizer.use_distributed_optimizer = {shards}\n"));

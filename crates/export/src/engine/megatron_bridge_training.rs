@@ -4,6 +4,7 @@
 //! not set.
 
 use super::{
+    Engine, launch,
     megatron_bridge::{self, CHECK},
     megatron_training, python,
 };
@@ -45,7 +46,8 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     }
     sets.extend(recomputation(run));
     sets.push(format!("model.seq_length = {}", run.sequence));
-    sets.push(format!("config.dataset.sequence_length = {}", run.sequence));
+    // The length of the data set overwrites that of the model.
+    sets.push(format!("config.dataset.seq_length = {}", run.sequence));
     sets.push(format!("config.train.micro_batch_size = {}", layout.micro_batch));
     sets.push(format!("config.train.global_batch_size = {}", run.global_batch));
     let megatron_fsdp = settings.fsdp || settings.shard_gradients;
@@ -80,7 +82,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     let import = if overlap.is_some() { megatron_bridge::COMM_OVERLAP } else { "" };
     format!(
         "# {devices} ranks on {id}: {layout}
-# Call it with a recipe's configuration before the training starts: pretrain(planned(recipe()), forward_step).
+{launch}# Call it with a recipe's configuration before the training starts: pretrain(planned(recipe()), forward_step).
 # Data parallel follows from the ranks: {data} replicas.
 {import}from megatron.core.transformer.enums import AttnBackend
 {sizes}
@@ -92,6 +94,10 @@ def planned(config):
         devices = layout.devices(),
         id = profile.accelerator.id,
         data = layout.data,
+        launch = launch::of_run(Engine::MegatronBridge, run, "your_recipe.py")
+            .iter()
+            .map(|line| format!("# {line}\n"))
+            .collect::<String>(),
         sizes = megatron_bridge::sizes(profile.model.layers.len() as u64, ModelShape::of(&profile.model).as_ref()),
     )
 }

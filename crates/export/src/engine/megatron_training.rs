@@ -4,6 +4,7 @@
 //! written as a layout (`E` embedding, `t` decoder layer, `m` layer that predicts further tokens, `L` loss). Facts that the workload lacks (norms, biases,
 //! data) are listed in a comment, to be filled in.
 
+use super::{Engine, launch};
 use plantui_core::{
     family::training::{check, configured},
     plan::{Configuration, Plan},
@@ -60,6 +61,14 @@ fn head(profile: &TrainingProfile, run: &TrainingRun) -> String {
         layout.data,
         layout.pipeline
     );
+    let program = format!("{} FLAGS", if profile.model.is_decoder() { "pretrain_gpt.py" } else { "pretrain_bert.py" });
+    for line in launch::of_run(Engine::Megatron, run, &program) {
+        head += &format!("# {line}\n");
+    }
+    head += &format!("# vocabulary: {} rows\n", profile.model.ends.vocabulary);
+    if let Some(why) = activation(profile) {
+        head += &format!("# {why}\n");
+    }
     head += if profile.model.details.is_some_and(|details| details.norm.is_some()) {
         "# fill in what a layout does not state: --rotary-base, tokenizer and data\n"
     } else {
@@ -71,6 +80,12 @@ fn head(profile: &TrainingProfile, run: &TrainingRun) -> String {
             script\n";
     }
     head
+}
+
+/// Activation that no flag names: Gemma's gate is a GELU.
+fn activation(profile: &TrainingProfile) -> Option<&'static str> {
+    let gemma = profile.model.name.to_ascii_lowercase().starts_with("gemma");
+    gemma.then_some("fill in: a gated GELU, which no flag of Megatron-LM names (activation_func and gated_linear_unit of its configuration)")
 }
 
 /// Virtual stages, or a layout if the layers do not divide evenly.
@@ -143,6 +158,8 @@ fn software(run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     // Megatron-FSDP divides gradients or weights.
     let megatron_fsdp = settings.fsdp || settings.shard_gradients;
     add(settings.fsdp, "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params");
+    // Its checkpoints have their own format.
+    add(megatron_fsdp, "--ckpt-format fsdp_dtensor");
     add(
         settings.shard_gradients && !settings.fsdp,
         "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads",
@@ -180,12 +197,11 @@ fn software(run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
 fn of_experts(run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     let settings = &run.settings;
     let mut flags = vec![];
-    if run.layout.expert > 1 {
-        flags.push(match settings.dispatcher {
-            Dispatcher::AllToAll => "--moe-token-dispatcher-type alltoall".to_string(),
-            flex => format!("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend {}", flex.id()),
-        });
-    }
+    // The engine's default is allgather.
+    flags.push(match settings.dispatcher {
+        Dispatcher::AllToAll => "--moe-token-dispatcher-type alltoall".to_string(),
+        flex => format!("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend {}", flex.id()),
+    });
     let flag = |wanted: bool, flag: &str| wanted.then(|| flag.to_string());
     flags.extend(flag(settings.ep_overlap == ExpertOverlap::Shared, "--moe-shared-expert-overlap"));
     flags.extend(flag(settings.ep_overlap == ExpertOverlap::Batch, "--overlap-moe-expert-parallel-comm"));
@@ -234,6 +250,10 @@ fn sizes(profile: &TrainingProfile) -> Vec<String> {
     flags.push(format!("--position-embedding-type {}", if ends.positions > 0 { "learned_absolute" } else { "rope" }));
     if ends.projection == Projection::Own {
         flags.push("--untie-embeddings-and-output-weights".into());
+    }
+    if !model.dropout {
+        // The engine's default is 0.1.
+        flags.push("--hidden-dropout 0 --attention-dropout 0".into());
     }
     if model.prediction_layers > 0 {
         flags.push(format!("--mtp-num-layers {}", model.prediction_layers));
@@ -303,7 +323,7 @@ fn feed_forward(profile: &TrainingProfile, kind: &LayerKind) -> Vec<String> {
             experts.gated
         }
     };
-    if gated {
+    if gated && activation(profile).is_none() {
         flags.push("--swiglu".into());
     }
     flags

@@ -75,6 +75,17 @@ def planned():
 /// Instruction for saving the file, shared by both kinds of plan.
 pub(super) const SAVE: &str =
     "Save it as planned.py where Python finds it, and start torchtitan with --module planned --config planned.";
+/// Statements that compile the layers, off by default: norms and activation functions then run in one kernel each.
+pub(super) const COMPILE: [&str; 2] =
+    ["config.compile.enable = True", "config.compile.components = [\"model\", \"loss\"]"];
+
+/// Program that torchrun starts.
+pub(super) const PROGRAM: &str = "-m torchtitan.train --module planned --config planned";
+
+/// Version of the names, and their changes since then.
+pub(super) const VERSION: &str = "For torchtitan 0.3.0. Later versions rename training.local_batch_size and \
+    parallelism.pipeline_parallel_microbatch_size: give these two lines their names.";
+
 /// Statements for asynchronous tensor parallelism, which requires that torchtitan compiles the layers.
 pub(super) const ASYNC: [&str; 3] = [
     "config.compile.enable = True",

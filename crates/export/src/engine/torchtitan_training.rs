@@ -5,7 +5,7 @@
 //! which, round robin or, under ZB-V, down and back up.
 
 use super::{
-    ModuleNames, python,
+    Engine, ModuleNames, launch, python,
     torchtitan::{self, Checkpoint, RegistryEntry},
     torchtitan_model::FileModel,
 };
@@ -105,7 +105,15 @@ pub(super) fn text(
     }
     if settings.tp_overlap && layout.tensor > 1 {
         sets.extend(torchtitan::ASYNC.map(String::from));
+    } else if settings.fused_elementwise {
+        sets.extend(torchtitan::COMPILE.map(String::from));
     }
-    let head = vec![format!("{} ranks: {layout}", layout.devices()), torchtitan::SAVE.into()];
+    // CUDA graphs, on by default, refuse the exchange of tokens. With a pipeline the batch switches them off.
+    if profile.model.has_experts() && stages == 1 {
+        sets.push("config.training.disable_cuda_graphs = True".into());
+    }
+    let mut head = vec![format!("{} ranks on {}: {layout}", layout.devices(), profile.accelerator.id)];
+    head.extend([torchtitan::SAVE.into(), torchtitan::VERSION.into()]);
+    head.extend(launch::of_run(Engine::TorchTitan, run, torchtitan::PROGRAM));
     RegistryEntry { head, base, checkpoint, parts: &parts, sets }.text()
 }

@@ -112,13 +112,15 @@ impl JobReader for TorchTitanReader {
     fn read(&self, part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
         let settings = &part.settings;
         draft.usual("stack", "torchtitan");
-        model(settings, draft, &part.name)?;
+        model(settings, draft, &part.name, context)?;
         degrees(settings, draft)?;
         let registry = context.document.syntax == Syntax::Python;
         pipeline(settings, draft)?;
         batch(settings, draft)?;
         recomputation(settings, draft, registry)?;
-        software(settings, draft)
+        software(settings, draft)?;
+        converter(context, draft);
+        Ok(())
     }
 
     fn effects(&self) -> &'static Effects {
@@ -126,7 +128,17 @@ impl JobReader for TorchTitanReader {
     }
 }
 
-fn model(settings: &Settings, draft: &mut Draft<'_>, function: &str) -> Result<(), LoadError> {
+/// Precision of an export, which leaves the converter to the user: `fill in: a converter of the model for fp8`.
+fn converter(context: &Context<'_>, draft: &mut Draft<'_>) {
+    for (comment, line) in &context.document.comments {
+        if let Some(rest) = comment.strip_prefix("fill in: a converter of the model for ") {
+            let id = rest.split_whitespace().next().unwrap_or_default().to_string();
+            draft.set("precision", Fact { value: id, place: crate::setting::Place::new(draft.source, *line) });
+        }
+    }
+}
+
+fn model(settings: &Settings, draft: &mut Draft<'_>, function: &str, context: &Context<'_>) -> Result<(), LoadError> {
     let flavor = settings.text("model.flavor")?.or(settings.text("model_spec.0")?);
     let family = settings.text("model.name")?.or(settings.text("module")?);
     settings.skip("model_spec");
@@ -137,7 +149,19 @@ fn model(settings: &Settings, draft: &mut Draft<'_>, function: &str) -> Result<(
         let named = base.and_then(|base| {
             let family = FAMILIES.into_iter().find(|family| base.value.starts_with(*family))?;
             let flavor = base.value[family.len()..].trim_start_matches('_').to_string();
-            Some(base.with(published_name(family, &flavor).and_then(|name| published::find(&name))?))
+            let model = published_name(family, &flavor).and_then(|name| published::find(&name))?;
+            // An export states the sizes beside a base of any model.
+            let stated = |name: &str| {
+                context
+                    .document
+                    .parts
+                    .iter()
+                    .find_map(|part| part.settings.look(name))
+                    .map(|setting| setting.value.text())
+            };
+            let agrees = |name: &str, own: u64| stated(name).is_none_or(|text| text == own.to_string());
+            let same = agrees("model.layers", model.layers.len() as u64) && agrees("model.hidden size", model.hidden);
+            same.then(|| base.with(model))
         });
         draft.model = named;
         return Ok(());
@@ -428,7 +452,8 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         };
         draft.set("dispatcher", backend.with(name));
     }
-    if let Some(graphs) = settings.flag("training.disable_cuda_graphs")? {
+    let experts = draft.known_model().is_some_and(plantui_core::workload::training::Model::has_experts);
+    if let Some(graphs) = settings.flag("training.disable_cuda_graphs")?.filter(|_| experts) {
         draft.set("cuda_graph", graphs.map(|disabled| !disabled));
     }
     Ok(())

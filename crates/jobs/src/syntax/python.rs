@@ -647,12 +647,7 @@ mod tests {
         let (module, job, other) = (&all[0], &all[1], &all[2]);
         assert_eq!(value(module, "tp"), Some(("2".into(), 1)));
         assert_eq!(value(module, "parts").map(|(text, _)| text), Some("[[a, b], [c]]".into()));
-        for (name, expected, line) in [
-            ("model.tp", "4", 5),
-            ("pp", "4", 6),
-            ("seq", "8192", 7),
-            ("vocab", "32", 17),
-        ] {
+        for (name, expected, line) in [("model.tp", "4", 5), ("pp", "4", 6), ("seq", "8192", 7), ("vocab", "32", 17)] {
             assert_eq!(value(job, name), Some((expected.into(), line)), "{name}");
         }
         for (name, expected, line) in [

@@ -58,6 +58,7 @@ impl JobReader for MegatronReader {
             let repair = "give a job that trains a decoder or BERT, such as pretrain_gpt.py";
             return Err(LoadError::file(draft.source, problem, repair));
         }
+        exported_vocabulary(context, draft);
         arguments(&part.settings, draft, program.contains("bert"))?;
         deepspeed(&part.settings, draft, context)?;
         if context.document.syntax == Syntax::Dump {
@@ -69,6 +70,15 @@ impl JobReader for MegatronReader {
     fn effects(&self) -> &'static Effects {
         &effects::EFFECTS
     }
+}
+
+/// Vocabulary in a comment of an export: `vocabulary: 128256 rows`.
+fn exported_vocabulary(context: &Context<'_>, draft: &mut Draft<'_>) {
+    draft.vocabulary = context
+        .document
+        .comments
+        .iter()
+        .find_map(|(comment, _)| comment.strip_prefix("vocabulary: ")?.split_whitespace().next()?.parse().ok());
 }
 
 /// Reads arguments to facts.

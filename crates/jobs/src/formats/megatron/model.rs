@@ -287,6 +287,9 @@ fn vocabulary(settings: &Settings, draft: &mut Draft<'_>) -> Result<u64, LoadErr
     if let Some(rows) = stated {
         return Ok(padded(rows.value));
     }
+    if let Some(rows) = draft.vocabulary {
+        return Ok(rows);
+    }
     let of_type = kind.as_ref().and_then(|kind| {
         let wanted = kind.value.to_ascii_lowercase();
         TOKENIZERS.iter().find(|(name, _)| *name == wanted).map(|(_, rows)| *rows)

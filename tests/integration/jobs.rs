@@ -1,0 +1,154 @@
+//! Jobs of engines: what `export` writes is read back to the same run, and a script that is changed a little never
+//! becomes another model in silence.
+
+use std::collections::BTreeMap;
+
+use plantui::{
+    cluster::{GivenLimits, LimitKind},
+    export::engine::{Engine, EngineSettings, export},
+    family::{
+        self,
+        training::{Estimate, Model, TrainingSettings, configured, hardware, published},
+    },
+    jobs::{self, ReadOptions},
+    plan::Configuration,
+    workload::{
+        TrainingProfile, WorkloadFormat,
+        training::{Layout, Recompute, Stack, TrainingPrecision, TrainingRun},
+    },
+};
+
+/// Run that an engine is given: model, hardware, degrees, batch, and settings by name.
+struct Case {
+    model: &'static str,
+    hardware: &'static str,
+    parallel: &'static str,
+    batch: u32,
+    recompute: &'static str,
+    precision: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+}
+
+const CASES: [Case; 10] = [
+    case("llama-3.1-8b", "h100", "dp=8", 128, "none", "bf16", &[]),
+    case("llama-3.1-8b", "h100", "tp=2,pp=2,dp=4,mbs=2", 128, "full", "bf16", &[]),
+    case("llama-3.1-70b", "h100", "tp=4,pp=4,vp=5,cp=2,dp=2", 128, "none", "bf16", &[]),
+    case("llama-3.1-70b", "b200", "tp=2,pp=4,dp=8", 256, "none", "mxfp8", &[]),
+    case("llama-3.1-405b", "h100", "tp=8,pp=9,vp=7,cp=2,dp=2", 252, "none", "fp8", &[]),
+    case("llama-2-13b", "a100-80", "tp=2,pp=2,dp=4", 64, "full", "bf16", &[("zero", "3")]),
+    case(
+        "llama-2-13b",
+        "a100-80",
+        "tp=4,dp=4,mbs=2",
+        64,
+        "none",
+        "bf16",
+        &[("sequence_parallel", "false"), ("tp_overlap", "false")],
+    ),
+    case("mixtral-8x7b", "h100", "tp=2,pp=2,ep=4,dp=4", 128, "none", "bf16", &[("dispatcher", "alltoall")]),
+    case("qwen3-30b-a3b", "h100", "pp=2,ep=8,dp=8", 128, "none", "bf16", &[("dispatcher", "deepep")]),
+    case("deepseek-v2-lite", "h100", "ep=8,dp=8,mbs=2", 128, "full", "bf16", &[("dispatcher", "alltoall")]),
+];
+
+#[allow(clippy::too_many_arguments)]
+const fn case(
+    model: &'static str,
+    hardware: &'static str,
+    parallel: &'static str,
+    batch: u32,
+    recompute: &'static str,
+    precision: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+) -> Case {
+    Case { model, hardware, parallel, batch, recompute, precision, settings }
+}
+
+fn layout(text: &str, model: &Model, stack: Stack) -> Layout {
+    let mut layout = Layout::ONE;
+    for (name, degree) in text.split(',').filter_map(|part| part.split_once('=')) {
+        let degree = degree.parse().unwrap();
+        match name {
+            "tp" => layout.tensor = degree,
+            "pp" => layout.pipeline = degree,
+            "vp" => layout.virtual_stages = degree,
+            "cp" => layout.context = degree,
+            "ep" => layout.expert = degree,
+            "dp" => layout.data = degree,
+            _ => layout.micro_batch = degree,
+        }
+    }
+    layout.expert_tensor = if model.has_experts() { stack.expert_tensor(layout.tensor, layout.expert) } else { 1 };
+    layout
+}
+
+/// Text that the engine is given, and the run that it stands for.
+fn written(engine: Engine, stack: Stack, case: &Case) -> Result<(String, TrainingRun, TrainingProfile), String> {
+    let model = published::find(case.model).unwrap();
+    let layout = layout(case.parallel, &model, stack);
+    let mut profile = TrainingProfile::new(model, hardware::find(case.hardware).unwrap());
+    profile.move_to(profile.accelerator, stack);
+    profile.settings = stack.settings();
+    profile.sequence = 4096;
+    profile.precision = TrainingPrecision::find(case.precision).unwrap();
+    for (name, value) in case.settings {
+        profile.settings.set(name, value).unwrap();
+    }
+    let recompute = Recompute::parse(case.recompute).unwrap();
+    let configuration = Configuration { ..profile.configuration(layout, recompute) };
+    let split = configured::split(&profile, &configuration).ok_or("no split")?;
+    let plan = configured::plan(&profile, configuration.clone(), &split);
+    let run = profile.run(&configuration, case.batch);
+    let workload = profile.clone().into_workload(case.model, case.model, WorkloadFormat::Training, Some(case.batch));
+    let given = GivenLimits::default().with(LimitKind::Devices, layout.devices() as u32);
+    let limits = family::resolve(&workload, &given).unwrap();
+    let exported =
+        export(engine, &workload, &limits, &plan, &EngineSettings::default()).map_err(|error| error.to_string())?;
+    Ok((exported.text, run, profile))
+}
+
+#[test]
+fn what_export_writes_for_a_trained_model_is_the_same_run() {
+    let engines = [
+        (Engine::Megatron, Stack::Megatron2025, "a.sh"),
+        (Engine::MegatronBridge, Stack::Megatron2025, "a.py"),
+        (Engine::TorchTitan, Stack::Torchtitan, "a.py"),
+    ];
+    for (engine, stack, name) in engines {
+        let mut count = 0;
+        for case in &CASES {
+            let Ok((text, run, profile)) = written(engine, stack, case) else { continue };
+            let options = ReadOptions { model: published::find(case.model), ..ReadOptions::default() };
+            let told = format!("{engine:?} {} {}", case.model, case.parallel);
+            let job = jobs::read(&text, name, None, &options).unwrap_or_else(|error| panic!("{told}: {error}\n{text}"));
+            assert!(job.not_understood.is_empty(), "{told}: {:?}", job.not_understood);
+            let back = job.resolve(&profile.model).unwrap_or_else(|error| panic!("{told}: {error}\n{text}"));
+            assert_eq!(back.run.layout, run.layout, "{told}\n{text}");
+            assert_eq!((back.run.global_batch, back.run.sequence), (run.global_batch, run.sequence), "{told}");
+            assert_eq!(back.run.precision, run.precision, "{told}");
+            assert_eq!(back.accelerator.id, case.hardware, "{told}");
+            assert_eq!(back.devices, run.layout.devices(), "{told}");
+            let settings = |run: &TrainingRun| -> BTreeMap<&str, String> {
+                TrainingSettings::NAMES.iter().map(|(name, _)| (*name, run.settings.text(name))).collect()
+            };
+            let (ours, theirs) = (settings(&run), settings(&back.run));
+            let differ: Vec<_> = ours.iter().filter(|(name, value)| theirs[*name] != **value).collect();
+            let estimate = |run: &TrainingRun| {
+                Estimate::of(&profile.model, run, &profile.accelerator, run.layout.devices(), None).unwrap()
+            };
+            let (first, second) = (estimate(&run), estimate(&back.run));
+            let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+            assert!(
+                close(first.iteration_s, second.iteration_s) && close(first.memory_bytes, second.memory_bytes),
+                "{told}: {} {} / {} {}, {differ:?} {theirs:?} {} {}\n{text}",
+                first.iteration_s,
+                second.iteration_s,
+                first.memory_bytes,
+                second.memory_bytes,
+                run.recompute,
+                back.run.recompute,
+            );
+            count += 1;
+        }
+        assert!(count >= 8, "{engine:?}: {count} of {}", CASES.len());
+    }
+}
