@@ -57,6 +57,11 @@ fn hostile_toml(text: &str) -> Vec<String> {
 
 /// Calls everything with each of these texts in a file; at least one has to be repeated, or nothing was tried.
 fn harmless(folder: &Folder, file: &str, texts: impl IntoIterator<Item = String>, calls: &[&str]) {
+    assert!(repeated(folder, file, texts, calls) > 0, "{file} is never repeated by {calls:?}");
+}
+
+/// Calls everything with each of these texts in a file, and counts the outputs that repeat one.
+fn repeated(folder: &Folder, file: &str, texts: impl IntoIterator<Item = String>, calls: &[&str]) -> usize {
     let mut repeated = 0;
     for text in texts {
         folder.file(file, &text);
@@ -69,7 +74,7 @@ fn harmless(folder: &Folder, file: &str, texts: impl IntoIterator<Item = String>
             repeated += usize::from(String::from_utf8_lossy(&told).contains("forged"));
         }
     }
-    assert!(repeated > 0, "{file} is never repeated by {calls:?}");
+    repeated
 }
 
 #[test]
@@ -149,17 +154,20 @@ fn settings_and_themes() {
 #[test]
 fn configurations_of_engines() {
     let folder = Folder::new();
-    let asked = "--model llama-3.2-1b --devices 8";
+    let asked = "--model llama-3.2-1b --devices 8 --deadline 1ms";
     let calls = [format!("import bad.job {asked}"), format!("import bad.job {asked} --json")];
     let calls = calls.each_ref().map(String::as_str);
-    harmless(&folder, "bad.job", hostile_words(SCRIPT), &["import bad.job", "import bad.job --json"]);
+    let script = SCRIPT.replace("-size $PP", "-size $PP --colour \"red\" --lr 1e-4");
+    let calls_of_script = ["import bad.job --deadline 1ms", "import bad.job --deadline 1ms --json"];
+    harmless(&folder, "bad.job", hostile_words(&script), &calls_of_script);
     for text in [
         "[model]\nname = \"llama3\"\n[training]\nlocal_batch_size = 8\nseq_len = 2048\n[parallelism]\npipeline_parallel_degree = 2\n\
          tensor_parallel_degree = 2\n[activation_checkpoint]\nmode = \"full\"\n",
         "distributed_type: MEGATRON_LM\nmegatron_lm_config:\n  megatron_lm_tp_degree: 2\n  megatron_lm_pp_degree: 2\n  \
          megatron_lm_num_micro_batches: 8\nmixed_precision: bf16\nnum_processes: 8\n",
     ] {
-        harmless(&folder, "bad.job", hostile_words(text), &calls);
+        // TOML and YAML have no control characters: such a file is refused as a whole.
+        repeated(&folder, "bad.job", hostile_words(text), &calls);
     }
     for document in [
         json!({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "bf16": {"enabled": true}, "zero_optimization": {"stage": 3}}),

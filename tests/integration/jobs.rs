@@ -152,3 +152,147 @@ fn what_export_writes_for_a_trained_model_is_the_same_run() {
         assert!(count >= 8, "{engine:?}: {count} of {}", CASES.len());
     }
 }
+
+/// Flags of a job: Mixtral 8x7B on 32 devices.
+const FLAGS: [(&str, &str); 27] = [
+    ("num-layers", "32"),
+    ("hidden-size", "4096"),
+    ("ffn-hidden-size", "14336"),
+    ("num-attention-heads", "32"),
+    ("group-query-attention", ""),
+    ("num-query-groups", "8"),
+    ("seq-length", "4096"),
+    ("max-position-embeddings", "32768"),
+    ("position-embedding-type", "rope"),
+    ("normalization", "RMSNorm"),
+    ("swiglu", ""),
+    ("untie-embeddings-and-output-weights", ""),
+    ("disable-bias-linear", ""),
+    ("vocab-size", "32000"),
+    ("num-experts", "8"),
+    ("moe-router-topk", "2"),
+    ("moe-token-dispatcher-type", "alltoall"),
+    ("tensor-model-parallel-size", "2"),
+    ("pipeline-model-parallel-size", "2"),
+    ("expert-model-parallel-size", "4"),
+    ("expert-tensor-parallel-size", "1"),
+    ("sequence-parallel", ""),
+    ("micro-batch-size", "1"),
+    ("global-batch-size", "256"),
+    ("bf16", ""),
+    ("use-distributed-optimizer", ""),
+    ("recompute-granularity", "full"),
+];
+
+/// Facts of a job in a line.
+fn facts(job: &jobs::Job) -> String {
+    let model = job.model.as_ref().map_or(0, |model| model.value.parameters());
+    let facts: Vec<String> = job.facts.iter().map(|(name, fact)| format!("{name}={}", fact.value)).collect();
+    format!("{model} {}", facts.join(" "))
+}
+
+/// Numbers that follow from a seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides
+    }
+}
+
+/// The job as another script: flags in another order, in arrays, variables and blocks, quoted in other ways.
+fn mutated(dice: &mut Dice, flags: &[(String, String)]) -> String {
+    let mut flags = flags.to_vec();
+    for last in (1..flags.len()).rev() {
+        flags.swap(last, dice.roll(last + 1));
+    }
+    let names = ["X", "OPTS", "model_args", "_a1", "FLAGS_2"];
+    let mut script = String::from("#!/bin/bash\nset -e\n# --num-layers 99 --bf16\nNODES=${NODES:-4}\n");
+    let mut command = String::from("torchrun --nproc_per_node=8 --nnodes $NODES pretrain_gpt.py");
+    let mut variables = 0;
+    for (index, chunk) in flags.chunks(4).enumerate() {
+        let name = format!("{}{index}", names[dice.roll(names.len())]);
+        let mut words = vec![];
+        for (flag, value) in chunk {
+            let value = match (value.as_str(), dice.roll(5)) {
+                ("", _) => String::new(),
+                (value, 0) => format!(" '{value}'"),
+                (value, 1) => format!("={value}"),
+                (value, 2) => {
+                    variables += 1;
+                    script.push_str(&format!("v{variables}={value}\n"));
+                    format!(" ${{v{variables}}}")
+                }
+                (value, 3) if value.parse::<u64>().is_ok_and(|number| number % 2 == 0) => {
+                    format!(" $(({} * 2))", value.parse::<u64>().unwrap() / 2)
+                }
+                (value, _) => format!(" {value}"),
+            };
+            words.push(format!("--{flag}{value}"));
+        }
+        let text = words.join(if dice.roll(2) == 0 { " " } else { " \\\n  " });
+        match dice.roll(5) {
+            0 => {
+                script.push_str(&format!("{name}=(\n  {}\n)\n", words.join(" # why\n  ")));
+                command.push_str(&format!(" \"${{{name}[@]}}\""));
+            }
+            1 if !text.contains('\'') => {
+                script.push_str(&format!("{name}=\" {text}\"\n"));
+                command.push_str(&format!(" ${name}"));
+            }
+            2 => {
+                script.push_str(&format!(
+                    "if [ \"$NODES\" -gt 2 ]; then\n  {name}=({text})\nelse\n  {name}=(--num-layers 1)\nfi\n"
+                ));
+                command.push_str(&format!(" ${{{name}[@]}}"));
+            }
+            _ => command.push_str(&format!(" {text}")),
+        }
+    }
+    script + &command + " 2>&1 | tee log.txt\n"
+}
+
+#[test]
+fn a_script_that_is_written_differently_is_the_same_job_or_refused() {
+    let read = |text: &str| jobs::read(text, "a.sh", None, &ReadOptions::default());
+    let own: Vec<(String, String)> = FLAGS.iter().map(|(flag, value)| ((*flag).into(), (*value).into())).collect();
+    let plain = mutated(&mut Dice(0), &own);
+    let expected = facts(&read(&plain).unwrap_or_else(|error| panic!("{error}\n{plain}")));
+    assert!(expected.starts_with("46702792704 ") && expected.contains("devices=32"), "{expected}");
+    let mut dice = Dice(7);
+    let (mut same, mut refused) = (0, 0);
+    for round in 0..150 {
+        let mut flags = own.clone();
+        let kind = round % 3;
+        match kind {
+            // An unknown flag that sounds as if it mattered.
+            1 => {
+                let words =
+                    ["moe-extra-layers", "hidden-widening", "attention-shards", "zero-offload-stage", "fp8-experts"];
+                flags.push((words[dice.roll(words.len())].into(), "3".into()));
+            }
+            // A value that only the running script knows.
+            2 => {
+                let at = dice.roll(flags.len());
+                if !flags[at].1.is_empty() {
+                    flags[at].1 = ["$(cat size)", "$UNKNOWN", "`size`"][dice.roll(3)].into();
+                }
+            }
+            _ => {}
+        }
+        let script = mutated(&mut dice, &flags);
+        match read(&script) {
+            Ok(job) if facts(&job) == expected => {
+                assert_ne!(kind, 1, "an unknown flag is read over\n{script}");
+                same += 1;
+            }
+            Ok(job) => panic!("another job in silence: {}\n{expected}\n{script}", facts(&job)),
+            Err(error) => {
+                assert_ne!(kind, 0, "{error}\n{script}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(same >= 50 && refused >= 60, "{same} the same, {refused} refused");
+}

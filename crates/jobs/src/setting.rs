@@ -154,9 +154,20 @@ impl Setting {
                 format!("is not known: {}", printable(reason)),
                 format!("state it with --with {}=VALUE", self.name),
             )),
+            // A dollar sign that no shell replaces.
+            Value::Text(text) if has_variable(text) => Err(self.error(
+                format!("is `{}`, in which nothing replaces the variable", printable(text)),
+                format!("correct it, or state it with --with {}=VALUE", self.name),
+            )),
             value => Ok(value),
         }
     }
+}
+
+/// True if a text has a shell's variable.
+fn has_variable(text: &str) -> bool {
+    let after = text.split('$').skip(1);
+    after.filter_map(|rest| rest.chars().next()).any(|c| c.is_ascii_alphabetic() || "{(_".contains(c)) || text.contains('`')
 }
 
 /// Name in the form in which settings are found.
@@ -287,6 +298,16 @@ impl Settings {
             other => other.text(),
         };
         Ok(Some(Fact { value, place: setting.place.clone() }))
+    }
+
+    /// Text of a name that must be one of several words, in either case.
+    pub(crate) fn choice(&self, name: &str, choices: &[&str]) -> Result<Option<Fact>, LoadError> {
+        let Some(fact) = self.text(name)? else { return Ok(None) };
+        if choices.iter().any(|choice| choice.eq_ignore_ascii_case(&fact.value)) {
+            return Ok(Some(fact));
+        }
+        let problem = format!("is `{}`, must be one of {}", printable(&fact.value), choices.join(", "));
+        Err(fact.place.error(name, problem, "correct it"))
     }
 
     /// Text of a name that may be unknown without harm: a file, a tokenizer.

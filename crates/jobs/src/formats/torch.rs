@@ -62,10 +62,15 @@ fn numbers(value: &Value) -> Vec<u64> {
 }
 
 fn torch(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Result<(), LoadError> {
-    let starts: Vec<(u64, Place)> = settings
-        .under("split_spec")
-        .filter_map(|(name, setting)| Some((name.rsplit('.').next()?.parse().ok()?, setting.place.clone())))
-        .collect();
+    let mut starts: Vec<(u64, Place)> = vec![];
+    for (name, setting) in settings.under("split_spec") {
+        let number = name.rsplit('.').next().and_then(|word| word.parse().ok());
+        let Some(number) = number.filter(|number| starts.last().is_none_or(|(last, _)| last < number)) else {
+            let problem = "splits in front of a module that is no numbered layer behind the one before";
+            return Err(setting.error(problem, "split in front of whole layers, in order"));
+        };
+        starts.push((number, setting.place.clone()));
+    }
     settings.skip("split_spec");
     let place = starts.first().map_or(Place::new(draft.source, 0), |(_, place)| place.clone());
     let ranks = settings.take("stages_of_rank").map(|setting| match &setting.value {

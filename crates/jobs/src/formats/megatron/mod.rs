@@ -137,8 +137,8 @@ pub(crate) fn of_experts(settings: &Settings, draft: &mut Draft<'_>) -> Result<(
 
 fn experts(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let own = settings.count("expert_tensor_parallel_size")?;
-    let kind = settings.text("moe_token_dispatcher_type")?;
-    let backend = settings.text("moe_flex_dispatcher_backend")?;
+    let kind = settings.choice("moe_token_dispatcher_type", &["allgather", "alltoall", "alltoall_seq", "flex"])?;
+    let backend = settings.choice("moe_flex_dispatcher_backend", &["deepep", "hybridep", "nccl"])?;
     let deepep = settings.flag("moe_enable_deepep")?.filter(|fact| fact.value);
     let shared = settings.flag("moe_shared_expert_overlap")?.filter(|fact| fact.value);
     let batch = settings.flag("overlap_moe_expert_parallel_comm")?.filter(|fact| fact.value);
@@ -208,7 +208,8 @@ fn experts(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> 
 fn precision(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let bf16 = settings.flag("bf16")?.filter(|fact| fact.value);
     let fp16 = settings.flag("fp16")?.filter(|fact| fact.value);
-    let format = settings.text("fp8_format")?.or(settings.text("fp8")?).filter(|fact| fact.value != "false");
+    const FORMATS: [&str; 4] = ["e4m3", "hybrid", "false", "true"];
+    let format = settings.choice("fp8_format", &FORMATS)?.or(settings.choice("fp8", &FORMATS)?).filter(|fact| fact.value != "false");
     let hybrid = settings.flag("fp8_hybrid")?.or(settings.flag("fp8_e4m3")?).filter(|fact| fact.value);
     let four = settings.text("fp4_format")?.or(settings.text("fp4")?).filter(|fact| fact.value != "false");
     let recipe = settings.text("fp8_recipe")?.map(|fact| fact.value);
@@ -289,7 +290,7 @@ fn sharding(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
     let optimizer = settings.flag("use_distributed_optimizer")?;
     let fsdp = settings.flag("use_megatron_fsdp")?.or(settings.flag("use_custom_fsdp")?).filter(|fact| fact.value);
     let torch = settings.flag("use_torch_fsdp2")?.filter(|fact| fact.value);
-    let strategy = settings.text("data_parallel_sharding_strategy")?;
+    let strategy = settings.choice("data_parallel_sharding_strategy", &["no_shard", "optim", "optim_grads", "optim_grads_params"])?;
     let instances = settings.count("num_distributed_optimizer_instances")?.filter(|fact| fact.value > 1);
     let zero = match (&fsdp, &torch, strategy) {
         (Some(_), _, Some(strategy)) => match strategy.value.as_str() {
@@ -405,7 +406,13 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
 }
 
 fn attention(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
-    let backend = settings.text("attention_backend")?;
+    let backend = settings.text("attention_backend")?.map(|fact| fact.map(|word| word.rsplit('.').next().unwrap_or_default().to_string()));
+    if let Some(backend) = &backend
+        && !["flash", "fused", "unfused", "local", "auto"].contains(&backend.value.as_str())
+    {
+        let problem = format!("is `{}`, must be flash, fused, unfused, local or auto", plantui_core::text::printable(&backend.value));
+        return Err(backend.place.error("attention_backend", problem, "correct it"));
+    }
     let local = settings.text("transformer_impl")?.is_some_and(|fact| fact.value == "local");
     let flash = settings.flag("use_flash_attn")?.or(settings.flag("use_flash_attn_v2")?);
     for name in ["use_flash_attn_v1", "use_flash_attn_v2", "use_flash_attn_triton"] {

@@ -134,7 +134,8 @@ struct Shape {
 
 impl Shape {
     fn of(settings: &Settings) -> Result<Self, LoadError> {
-        let norm = settings.text("normalization")?.or(settings.text("norm")?);
+        const NORMS: [&str; 6] = ["LayerNorm", "RMSNorm", "rmsnorm", "layernorm", "layernorm1p", "te_rmsnorm"];
+        let norm = settings.choice("normalization", &NORMS)?.or(settings.choice("norm", &NORMS)?);
         let rms = norm.is_some_and(|fact| fact.value.to_ascii_lowercase().contains("rms"));
         let disabled = settings.is_set("disable_bias_linear")?;
         let bias = settings.flag("add_bias_linear")?.map_or(!disabled, |fact| fact.value);
@@ -257,7 +258,8 @@ fn ends(
     shape: &Shape,
     encoder: bool,
 ) -> Result<Ends, LoadError> {
-    let kind = settings.text("position_embedding_type")?.map(|fact| fact.value);
+    const POSITIONS: [&str; 7] = ["learned_absolute", "rope", "mrope", "yarn", "relative", "none", "alibi"];
+    let kind = settings.choice("position_embedding_type", &POSITIONS)?.map(|fact| fact.value);
     let rotary = settings.is_set("use_rotary_position_embeddings")? || settings.is_set("no_position_embedding")?;
     let learned = kind.is_none_or(|kind| kind == "learned_absolute") && !rotary;
     let longest = settings.count("max_position_embeddings")?.map_or(0, |fact| fact.value);
