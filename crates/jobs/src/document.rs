@@ -50,7 +50,7 @@ pub(crate) struct Document {
     /// Files that the script writes: text, and the line before it.
     pub(crate) files: BTreeMap<String, (String, u32)>,
     /// Values that the script takes if nobody sets them: name, value, line.
-    pub(crate) defaults: Vec<shell::Default>,
+    pub(crate) defaults: Vec<shell::TakenDefault>,
     /// Sourced files that are not there.
     pub(crate) missing: Vec<(String, u32)>,
     /// Text of a log, whose lines state times.

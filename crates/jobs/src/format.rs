@@ -167,7 +167,7 @@ fn exported(document: &Document, draft: &mut Draft<'_>) {
 }
 
 /// True if a default may state a fact of the run: not an address, a path or a key.
-fn may_matter(default: &crate::syntax::shell::Default) -> bool {
+fn may_matter(default: &crate::syntax::shell::TakenDefault) -> bool {
     const OTHER: [&str; 18] = [
         "MASTER",
         "ADDR",

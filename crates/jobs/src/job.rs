@@ -207,6 +207,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Sets a fact that the engine has without being told.
+    #[expect(clippy::needless_pass_by_value, reason = "calls pass literals")]
     pub(crate) fn usual(&mut self, name: &str, value: impl ToString) {
         let place = Place::new("default of the engine", 0);
         self.facts.entry(name.into()).or_insert(Fact { value: value.to_string(), place });
@@ -233,6 +234,7 @@ impl<'a> Draft<'a> {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "calls pass literals")]
     pub(crate) fn assume(&mut self, name: &str, value: impl ToString, flag: &str) {
         let assumption = Assumption { name: name.into(), value: value.to_string(), flag: flag.into() };
         if !self.assumed.iter().any(|known| known.name == assumption.name) {

@@ -167,7 +167,8 @@ impl Setting {
 /// True if a text has a shell's variable.
 fn has_variable(text: &str) -> bool {
     let after = text.split('$').skip(1);
-    after.filter_map(|rest| rest.chars().next()).any(|c| c.is_ascii_alphabetic() || "{(_".contains(c)) || text.contains('`')
+    after.filter_map(|rest| rest.chars().next()).any(|c| c.is_ascii_alphabetic() || "{(_".contains(c))
+        || text.contains('`')
 }
 
 /// Name in the form in which settings are found.

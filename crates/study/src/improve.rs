@@ -73,12 +73,12 @@ impl ExistingRun<'_> {
     pub fn best(&self, search: &Search) -> Result<Option<BetterRun>, Fault> {
         let profiles = variants(&self.profile());
         let found: Result<Vec<Option<BetterRun>>, Fault> =
-            profiles.into_par_iter().map(|profile| self.planned(profile, search)).collect();
+            profiles.par_iter().map(|profile| self.planned(profile, search)).collect();
         let found = found?.into_iter().flatten();
         Ok(found.min_by(|a, b| a.estimate.iteration_s.total_cmp(&b.estimate.iteration_s)))
     }
 
-    fn planned(&self, profile: TrainingProfile, search: &Search) -> Result<Option<BetterRun>, Fault> {
+    fn planned(&self, profile: &TrainingProfile, search: &Search) -> Result<Option<BetterRun>, Fault> {
         let Some(planner) = planner::find("joint") else { return Ok(None) };
         let workload = workload(profile.clone(), "job", "job", (self.run.global_batch, self.devices));
         let Ok(limits) = family::resolve(&workload, &GivenLimits::default()) else { return Ok(None) };
@@ -87,7 +87,7 @@ impl ExistingRun<'_> {
         let (outcome, _) = run::plan(planner, &problem, search)?;
         let Some(plan) = &outcome.plan else { return Ok(None) };
         let batch = u32::try_from(self.run.global_batch).unwrap_or(u32::MAX);
-        let run = profile.run(&configured::of_plan(&profile, plan), batch);
+        let run = profile.run(&configured::of_plan(profile, plan), batch);
         let devices = run.layout.devices();
         let Ok(estimate) = Estimate::of(&profile.model, &run, self.accelerator, devices, None) else { return Ok(None) };
         let ended = match outcome.status {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::report::listed;
 use super::{CommandEnd, Destination, Failure, output};
 use crate::{
     cli::{
@@ -117,6 +118,7 @@ pub(super) fn run(
     if let Some(simulation) = &simulation {
         line(&mut text, format_args!("{}", report::simulated(simulation, &limits)));
     }
+    listed(&mut text, "not understood", &job.not_understood);
     report::notes(&mut text, &notes);
     if let Some(path) = plan_path {
         line(&mut text, format_args!("next: plantui compare {} --plan {}", input::shown(profile), input::shown(path)));

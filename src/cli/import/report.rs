@@ -314,7 +314,7 @@ impl ImportedJob<'_> {
                 "sharding": sharding(&run.settings),
                 "offload": offload(&run.settings),
                 "adapter": adapter(&run.settings),
-                "schedule": run.zero_bubble.map(|schedule| schedule.id()),
+                "schedule": run.zero_bubble.map(crate::workload::training::ZeroBubble::id),
             },
             "sources": sources,
             "assumed": job.assumed.iter().map(|it| json!({"name": it.name, "value": it.value, "flag": it.flag})).collect::<Vec<_>>(),
@@ -367,7 +367,7 @@ fn left_table(text: &mut String, rows: &[Vec<String>]) {
 }
 
 /// Settings that were not used, in lines of limited width.
-fn listed(text: &mut String, label: &str, list: &[Unused]) {
+pub(super) fn listed(text: &mut String, label: &str, list: &[Unused]) {
     if list.is_empty() {
         return;
     }

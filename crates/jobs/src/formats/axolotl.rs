@@ -71,7 +71,7 @@ impl JobReader for AxolotlReader {
         precision(settings, draft)?;
         match settings.text("gradient_checkpointing")? {
             Some(fact) if ["false", "no", "none"].contains(&fact.value.as_str()) => {
-                draft.set("recompute", fact.with("none"))
+                draft.set("recompute", fact.with("none"));
             }
             Some(fact) => {
                 if fact.value.contains("offload") {

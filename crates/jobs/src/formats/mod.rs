@@ -68,10 +68,10 @@ fn devices(launch: &Launch, options: &Settings) -> Result<Option<Devices>, LoadE
         let Some(each) = each.or(machines.as_ref().map(|machines| machines.with(1))) else { return Ok(None) };
         return Ok(Some(Devices::Machines(machines, each)));
     }
-    if has("accelerate") || options.has("num_processes") {
-        if let Some(all) = options.count("num_processes")? {
-            return Ok(Some(Devices::All(all)));
-        }
+    if (has("accelerate") || options.has("num_processes"))
+        && let Some(all) = options.count("num_processes")?
+    {
+        return Ok(Some(Devices::All(all)));
     }
     if has("deepspeed") {
         let each = options.count("num_gpus")?.or(visible(options));

@@ -192,7 +192,7 @@ pub(crate) fn arguments(settings: &Settings, section: &str) -> Result<Settings, 
                 }
             }
             "share_embeddings_and_output_weights" => {
-                push("untie_embeddings_and_output_weights", Value::Bool(setting.value.is_off()))
+                push("untie_embeddings_and_output_weights", Value::Bool(setting.value.is_off()));
             }
             "grad_reduce_in_fp32" => push("grad_reduce_in_bf16", Value::Bool(setting.value.is_off())),
             "num_query_groups" if !setting.value.is_absent() => {

@@ -92,7 +92,7 @@ fn torch(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Res
     let again = settings.take("recompute").map(|setting| (setting.value.clone(), setting.place.clone()));
     if let Some((Value::List(names), place)) = again {
         let numbers = names.iter().filter_map(|name| name.text().rsplit('.').next()?.parse().ok());
-        recompute(draft, numbers.collect(), 0, layers, place);
+        recompute(draft, &numbers.collect::<Vec<u64>>(), 0, layers, place);
     } else {
         draft.usual("recompute", "none");
     }
@@ -102,7 +102,7 @@ fn torch(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Res
 }
 
 /// Layers that recompute, by their numbers from `first` on.
-fn recompute(draft: &mut Draft<'_>, numbers: Vec<u64>, first: u64, layers: Option<u64>, place: Place) {
+fn recompute(draft: &mut Draft<'_>, numbers: &[u64], first: u64, layers: Option<u64>, place: Place) {
     let numbers: Vec<usize> =
         numbers.iter().filter_map(|number| number.checked_sub(first).map(|n| n as usize)).collect();
     let count = numbers.iter().max().map_or(0, |last| (last + 1).min(100_000));
@@ -145,6 +145,6 @@ fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) ->
     zero::configuration(&config, draft, true)?;
     let again = settings.take("recomputed").map(|setting| numbers(&setting.value)).unwrap_or_default();
     // The first entry of the list is the embedding.
-    recompute(draft, again, 1, layers, place);
+    recompute(draft, &again, 1, layers, place);
     Ok(())
 }

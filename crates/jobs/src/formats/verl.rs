@@ -71,9 +71,9 @@ impl JobReader for VerlReader {
         let core =
             strategy.as_ref().is_some_and(|fact| fact.value == "megatron") || settings.has_under(&own("megatron"));
         if core {
-            of_megatron(settings, draft)?
+            of_megatron(settings, draft)?;
         } else {
-            of_fsdp(settings, draft)?
+            of_fsdp(settings, draft)?;
         }
         lora(settings, draft)
     }

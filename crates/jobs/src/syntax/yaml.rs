@@ -37,7 +37,7 @@ pub(crate) fn read(text: &str, source: &str) -> Result<Settings, LoadError> {
     let root = parse(text, source)?;
     let mut flat = Flat { settings: Settings::default(), count: 0, source };
     flat.add("", &root, 1, 0)?;
-    Ok(resolved(flat.settings))
+    Ok(resolved(&flat.settings))
 }
 
 fn parse(text: &str, source: &str) -> Result<Rc<Node>, LoadError> {
@@ -188,7 +188,7 @@ fn list_value(node: &Node, count: &mut usize) -> Option<Value> {
 }
 
 /// Settings with `${a.b}` and the arithmetic resolvers replaced. Others are unknown.
-fn resolved(settings: Settings) -> Settings {
+fn resolved(settings: &Settings) -> Settings {
     let known: BTreeMap<String, Value> =
         settings.iter().map(|setting| (setting.name.clone(), setting.value.clone())).collect();
     let mut all = Settings::default();

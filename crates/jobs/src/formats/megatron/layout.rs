@@ -35,7 +35,7 @@ pub(super) fn stages(settings: &Settings, draft: &mut Draft<'_>, layers: Option<
         (None, Some(each), Some(layers)) if pipeline > 1 => {
             let inner = layers.value + u64::from(embedding.is_some()) + u64::from(loss.is_some());
             let stage = inner / pipeline;
-            if each.value == 0 || stage % each.value != 0 {
+            if each.value == 0 || !stage.is_multiple_of(each.value) {
                 let problem = format!("is {}, which does not divide the {stage} layers of a stage", each.value);
                 return Err(each.place.error("num_layers_per_virtual_pipeline_stage", problem, "correct it"));
             }

@@ -209,7 +209,10 @@ fn precision(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError
     let bf16 = settings.flag("bf16")?.filter(|fact| fact.value);
     let fp16 = settings.flag("fp16")?.filter(|fact| fact.value);
     const FORMATS: [&str; 4] = ["e4m3", "hybrid", "false", "true"];
-    let format = settings.choice("fp8_format", &FORMATS)?.or(settings.choice("fp8", &FORMATS)?).filter(|fact| fact.value != "false");
+    let format = settings
+        .choice("fp8_format", &FORMATS)?
+        .or(settings.choice("fp8", &FORMATS)?)
+        .filter(|fact| fact.value != "false");
     let hybrid = settings.flag("fp8_hybrid")?.or(settings.flag("fp8_e4m3")?).filter(|fact| fact.value);
     let four = settings.text("fp4_format")?.or(settings.text("fp4")?).filter(|fact| fact.value != "false");
     let recipe = settings.text("fp8_recipe")?.map(|fact| fact.value);
@@ -290,7 +293,8 @@ fn sharding(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
     let optimizer = settings.flag("use_distributed_optimizer")?;
     let fsdp = settings.flag("use_megatron_fsdp")?.or(settings.flag("use_custom_fsdp")?).filter(|fact| fact.value);
     let torch = settings.flag("use_torch_fsdp2")?.filter(|fact| fact.value);
-    let strategy = settings.choice("data_parallel_sharding_strategy", &["no_shard", "optim", "optim_grads", "optim_grads_params"])?;
+    let strategy = settings
+        .choice("data_parallel_sharding_strategy", &["no_shard", "optim", "optim_grads", "optim_grads_params"])?;
     let instances = settings.count("num_distributed_optimizer_instances")?.filter(|fact| fact.value > 1);
     let zero = match (&fsdp, &torch, strategy) {
         (Some(_), _, Some(strategy)) => match strategy.value.as_str() {
@@ -406,11 +410,16 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
 }
 
 fn attention(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
-    let backend = settings.text("attention_backend")?.map(|fact| fact.map(|word| word.rsplit('.').next().unwrap_or_default().to_string()));
+    let backend = settings
+        .text("attention_backend")?
+        .map(|fact| fact.map(|word| word.rsplit('.').next().unwrap_or_default().to_string()));
     if let Some(backend) = &backend
         && !["flash", "fused", "unfused", "local", "auto"].contains(&backend.value.as_str())
     {
-        let problem = format!("is `{}`, must be flash, fused, unfused, local or auto", plantui_core::text::printable(&backend.value));
+        let problem = format!(
+            "is `{}`, must be flash, fused, unfused, local or auto",
+            plantui_core::text::printable(&backend.value)
+        );
         return Err(backend.place.error("attention_backend", problem, "correct it"));
     }
     let local = settings.text("transformer_impl")?.is_some_and(|fact| fact.value == "local");

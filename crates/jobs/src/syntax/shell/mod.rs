@@ -51,7 +51,7 @@ pub(crate) struct Invocation {
 
 /// Value that a script takes if nobody sets a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Default {
+pub(crate) struct TakenDefault {
     /// Variable.
     pub(crate) name: String,
     /// Value.
@@ -66,7 +66,7 @@ pub(crate) struct Script {
     /// Commands in the order in which they run.
     pub(crate) commands: Vec<Invocation>,
     /// Defaults that were taken.
-    pub(crate) defaults: Vec<Default>,
+    pub(crate) defaults: Vec<TakenDefault>,
     /// Files that here-documents write: name, and text with the line before it.
     pub(crate) files: BTreeMap<String, (String, u32)>,
     /// Options of `#SBATCH` lines, with their lines.
@@ -93,12 +93,6 @@ struct State {
     arguments: Option<Vec<Text>>,
     /// True after `exit`, or after `return` in a function.
     ended: bool,
-}
-
-impl std::default::Default for Default {
-    fn default() -> Self {
-        Default { name: String::new(), value: String::new(), line: 0 }
-    }
 }
 
 struct Evaluator<'a> {
@@ -227,7 +221,7 @@ impl Evaluator<'_> {
             let devices: String = value.rsplit(':').next().unwrap_or("").into();
             match name.as_str() {
                 "nodes" | "N" => {
-                    ["SLURM_NNODES", "SLURM_JOB_NUM_NODES"].iter().for_each(|name| set(name, &digits, line))
+                    ["SLURM_NNODES", "SLURM_JOB_NUM_NODES"].iter().for_each(|name| set(name, &digits, line));
                 }
                 "ntasks-per-node" => set("SLURM_NTASKS_PER_NODE", &digits, line),
                 "ntasks" | "n" => ["SLURM_NTASKS", "SLURM_NPROCS"].iter().for_each(|name| set(name, &digits, line)),
@@ -589,7 +583,7 @@ impl Evaluator<'_> {
             None => return Some(true),
         };
         if let Some(body) = self.functions.get(&name).cloned() {
-            return self.call(&body, words, line);
+            return self.call(&body, &words, line);
         }
         match name.as_str() {
             "export" | "declare" | "local" | "readonly" | "typeset" => {
@@ -692,7 +686,7 @@ impl Evaluator<'_> {
         }
     }
 
-    fn call(&mut self, body: &FunctionBody, words: Vec<Text>, line: u32) -> Option<bool> {
+    fn call(&mut self, body: &FunctionBody, words: &[Text], line: u32) -> Option<bool> {
         if self.depth > DEEPEST {
             return None;
         }
@@ -926,7 +920,7 @@ impl Evaluator<'_> {
 
     /// Remembers a default that the script takes.
     fn assume(&mut self, name: &str, value: &Text, line: u32) {
-        let default = Default { name: name.into(), value: value.shown(), line };
+        let default = TakenDefault { name: name.into(), value: value.shown(), line };
         if !self.script.defaults.iter().any(|known| known.name == default.name) {
             self.script.defaults.push(default);
         }
