@@ -12,6 +12,7 @@ use super::{
     failure::print_bug,
     input,
     interrupt::Interrupt,
+    job_input,
     output::{self, Destination},
     planning,
     report::{self, line},
@@ -203,6 +204,12 @@ impl CompareArgs {
             self.limits.wire(&mut loaded.plan);
             let search = Search::new(self.deadline, self.seed);
             entries.push(compare::existing_plan(&input::shown(path), &workload, &limits, loaded.plan, setup, &search));
+        }
+        if let Some(job) = job_input::read(&self.workload)? {
+            let mut plan = job.plan()?;
+            self.limits.wire(&mut plan);
+            let search = Search::new(self.deadline, self.seed);
+            entries.push(compare::existing_plan("as it runs", &workload, &limits, plan, setup, &search));
         }
         let stopped = self.ask(able, setup, &mut entries)?;
         self.print_unused_flags(&workload, &limits, setup, &entries);

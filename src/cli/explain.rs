@@ -13,10 +13,12 @@ use unicode_width::UnicodeWidthStr;
 use super::{
     CommandEnd, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
+    explain_job,
     explain_links::LinkEffects,
     explain_published::{PublishedPart, published},
     failure::print_bug,
     interrupt::Interrupt,
+    job_input,
     output::{self, Destination},
     planning::{self, PlanningTask},
     report::{self, counted, line},
@@ -62,7 +64,7 @@ const LEAST_SHARE: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ExplainArgs {
-    /// Workload to plan: a file, or `-` for standard input
+    /// Workload to plan, or the job of a training engine to explain as it runs: a file, or `-` for standard input
     workload: PathBuf,
     #[command(flatten)]
     limits: LimitArgs,
@@ -113,6 +115,12 @@ impl ExplainArgs {
     pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
+        if !self.why
+            && let Some(job) = job_input::read(&self.workload)?
+        {
+            job.announce();
+            return explain_job::run(&job, self.json, &destination);
+        }
         let task = PlanningTask::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;
         let (planned, explained) = match self.planning.threads {
             None => self.explain(task)?,

@@ -4,6 +4,7 @@ use std::{io, path::Path, sync::OnceLock};
 
 use serde_json::value::RawValue;
 
+use super::job_input;
 use crate::{
     family::{self, read::LoadedPlan},
     notice,
@@ -22,7 +23,7 @@ pub(crate) fn is_standard_input(path: &Path) -> bool {
     path.as_os_str() == STANDARD_INPUT
 }
 
-/// Loads a workload.
+/// Loads a workload; the model of a training job under the job's settings is one.
 ///
 /// # Errors
 /// [`LoadError`] if it cannot be read or is not a valid workload.
@@ -30,7 +31,16 @@ pub(crate) fn workload(path: &Path) -> Result<Workload, LoadError> {
     if is_standard_input(path) {
         return workload::load_reader(io::stdin().lock(), STANDARD_INPUT, "stdin");
     }
-    workload::load(path)
+    match workload::load(path) {
+        Ok(workload) => Ok(workload),
+        Err(error) => match job_input::read(path)? {
+            Some(input) => {
+                input.announce();
+                Ok(input.workload)
+            }
+            None => Err(error),
+        },
+    }
 }
 
 /// Loads a plan for a workload.

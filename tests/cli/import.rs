@@ -95,7 +95,8 @@ fn a_megatron_script_becomes_a_workload_and_a_plan_that_compare_takes() {
 
 #[test]
 fn every_job_of_the_field_is_read_right_or_refused_by_name() {
-    let cases: [(&str, &[&str], Result<&str, &[&str]>); 22] = [
+    type Case = (&'static str, &'static [&'static str], Result<&'static str, &'static [&'static str]>);
+    let cases: [Case; 22] = [
         (
             "01-moe-ep1.sh",
             &[],

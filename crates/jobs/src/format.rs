@@ -192,6 +192,12 @@ fn may_matter(default: &crate::syntax::shell::TakenDefault) -> bool {
     !default.value.contains('/') && !OTHER.iter().any(|word| upper.contains(word))
 }
 
+/// True if a part of the document is of a known format.
+pub(crate) fn recognised(document: &Document) -> bool {
+    let known = |part: &Part| READERS.iter().any(|reader| reader.recognise(document.syntax, part).is_some());
+    document.parts.iter().any(known)
+}
+
 /// Parts that a reader recognises.
 fn candidates<'a>(document: &'a Document, options: &ReadOptions) -> Result<Vec<Found<'a>>, LoadError> {
     let wanted = |part: &&Part| {

@@ -73,6 +73,17 @@ pub fn read(text: &str, source: &str, folder: Option<&Path>, options: &ReadOptio
     }
 }
 
+/// True if a text is a job of a format that is read.
+pub fn is_job(text: &str, source: &str) -> bool {
+    let (text, source) = (plantui_core::text::without_escapes(text), source.to_string());
+    let look = move || {
+        let read = document::read(&text, &source, &Default::default(), &|_| None);
+        read.is_ok_and(|document| format::recognised(&document))
+    };
+    let thread = std::thread::Builder::new().name("job".into()).stack_size(STACK_BYTES).spawn(look);
+    thread.ok().and_then(|thread| thread.join().ok()).unwrap_or(false)
+}
+
 /// Text of a file beside the job; `None` if it is not there or is no text.
 fn file(folder: &Path, name: &str) -> Option<String> {
     let path = folder.join(name);

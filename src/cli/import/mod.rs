@@ -16,14 +16,14 @@ use clap::{
 };
 
 use super::{
-    CommandEnd, Failure, arguments, estimate, hardware_file, input,
+    CommandEnd, Failure, arguments, estimate, hardware_file, input, job_input,
     output::{self, Destination},
 };
 use crate::{
     family::training::{Estimate, Model, remedy, request::ResolvedRequest},
     jobs::{self, Job, ReadOptions},
     planner::Search,
-    study::improve::{BetterRun, ExistingRun},
+    study::improve::{BetterRun, ExistingRun, Reach},
     workload::{
         convert,
         formats::{detect, file},
@@ -178,7 +178,7 @@ impl ImportArgs {
         if let Some(refused) = &job.refused {
             return Err(refused.clone().into());
         }
-        let Some(model) = &job.model else { return Err(no_model(&job)) };
+        let Some(model) = &job.model else { return Err(job_input::no_model(&job).into()) };
         let resolved = job.resolve(&model.value)?;
         let existing = ExistingRun {
             model: &model.value,
@@ -193,7 +193,7 @@ impl ImportArgs {
             .map_err(refused)?;
         let remedies = remedy::remedies(existing.model, existing.run, existing.accelerator, existing.devices, None);
         let search = Search::new(Some(self.deadline.unwrap_or(USUAL_DEADLINE)), 0);
-        let best = existing.best(&search)?;
+        let best = existing.best(reach(&job), &search)?;
         let [workload_file, plan_file] = outputs;
         let workload = existing.workload(&model.value.name, &job.source);
         if let Some(destination) = workload_file {
@@ -305,14 +305,14 @@ impl ImportArgs {
     }
 }
 
-/// Failure for a job whose model is not known.
-fn no_model(job: &Job) -> Failure {
-    let repair = format!("name it: plantui import {} MODEL, a published name or a config.json", job.source);
-    match &job.model_name {
-        Some(name) => {
-            let shown = crate::text::printable(&name.value);
-            Failure::refused(format!("{}: the model is `{shown}`, which is no published name", name.place), repair)
-        }
-        None => Failure::refused(format!("{}: {} does not state the model", job.source, job.title), repair),
+/// Axes that the software of a job can change.
+pub(super) fn reach(job: &Job) -> Reach {
+    let pipelined = job.degree("pp") > 1;
+    match job.format {
+        "deepspeed" | "gpt-neox" | "nanotron" | "galvatron" | "torch" if pipelined => Reach::PIPELINE,
+        "gpt-neox" | "nanotron" | "galvatron" => Reach::PIPELINE,
+        "deepspeed" | "torch" | "huggingface" | "accelerate" | "axolotl" | "llama-factory" => Reach::DATA,
+        "verl" | "ms-swift" if job.facts.get("stack").is_some_and(|stack| stack.value == "torchtitan") => Reach::DATA,
+        _ => Reach::ALL,
     }
 }

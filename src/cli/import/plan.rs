@@ -1,11 +1,11 @@
 //! Plan of a job as it runs, as a document.
 
-use super::Failure;
+use super::{Failure, job_input};
 use crate::{
     cluster::GivenLimits,
     export::plan_json,
+    family,
     family::training::request::ResolvedRequest,
-    family::{self, training::configured},
     jobs::Job,
     plan::{
         configuration::ConfigurationPart,
@@ -22,17 +22,7 @@ use crate::{
 /// # Errors
 /// [`Failure`] if the run has no plan.
 pub(super) fn json(workload: &Workload, resolved: &ResolvedRequest, job: &Job) -> Result<String, Failure> {
-    let no_plan = || Failure::refused(format!("{}: the job has no plan", job.source), "");
-    let profile = workload.training().ok_or_else(no_plan)?;
-    let run = &resolved.run;
-    let configuration = crate::plan::Configuration {
-        layers: run.layers.clone(),
-        head_alone: run.head_alone,
-        zero_bubble: run.zero_bubble,
-        ..profile.configuration(run.layout, run.recompute)
-    };
-    let split = configured::split(profile, &configuration).ok_or_else(no_plan)?;
-    let plan = configured::plan(profile, configuration, &split);
+    let plan = job_input::plan(workload, resolved, job)?;
     let limits = family::resolve(workload, &GivenLimits::default())
         .map_err(|missing| Failure::lacks(&workload.source, &missing))?;
     let score = family::check(workload, &limits, &plan);

@@ -94,7 +94,7 @@ fn functions_loops_documents_and_texts_are_followed() {
 fn what_only_a_running_shell_knows_stays_unknown() {
     let all = script("H=$(hostname)\nrun $H $(cat args) $MISSING ${1:-x} $(nproc)");
     let reasons: Vec<String> =
-        all.commands[0].words.iter().map(|word| word.read().map_or_else(ToString::to_string, |text| text)).collect();
+        all.commands[0].words.iter().map(|word| word.read().unwrap_or_else(ToString::to_string)).collect();
     assert!(reasons[1].contains("hostname") && reasons[2].contains("cat args"), "{reasons:?}");
     assert!(reasons[3].contains("--define MISSING=VALUE") && reasons[4] == "x", "{reasons:?}");
 }

@@ -4,6 +4,8 @@
 //! them. The variants are independent problems. Each result is a prediction of the same kind as that of the run, so that
 //! both may be compared.
 
+mod changes;
+
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -12,17 +14,39 @@ use plantui_core::{
     cluster::{GivenLimits, LimitKind},
     family::{
         self,
-        training::{Estimate, configured},
+        training::{Estimate, Fits, configured},
     },
     search::Search,
     workload::{
         TrainingProfile, Workload, WorkloadFormat,
-        training::{Accelerator, Model, Stack, TrainingRun},
+        training::{Accelerator, Layout, Model, Recompute, Stack, TrainingRun},
     },
 };
 use plantui_planners::{self as planner, Fault, Options, Problem, Status};
 
 use crate::run;
+
+pub use changes::SingleChange;
+
+/// Axes that the software of a run can change without another program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// True if it can run pipelines.
+    pub pipeline: bool,
+    /// True if a stage may have several virtual stages.
+    pub virtual_stages: bool,
+    /// True if it can divide tensors.
+    pub tensor: bool,
+}
+
+impl Reach {
+    /// All axes.
+    pub const ALL: Reach = Reach { pipeline: true, virtual_stages: true, tensor: true };
+    /// Data parallelism: micro-batch, recomputation and the division of the state.
+    pub const DATA: Reach = Reach { pipeline: false, virtual_stages: false, tensor: false };
+    /// Pipelines without virtual stages, and tensor parallelism.
+    pub const PIPELINE: Reach = Reach { pipeline: true, virtual_stages: false, tensor: true };
+}
 
 /// Run to improve.
 #[derive(Debug, Clone, Copy)]
@@ -66,16 +90,80 @@ impl ExistingRun<'_> {
         workload(self.profile(), name, source, (self.run.global_batch, self.devices))
     }
 
-    /// Best plan that `joint` finds; `None` if nothing fits.
+    /// Best plan within reach; `None` if nothing fits.
     ///
     /// # Errors
     /// [`Fault`] if a plan is not confirmed by the check.
-    pub fn best(&self, search: &Search) -> Result<Option<BetterRun>, Fault> {
+    pub fn best(&self, reach: Reach, search: &Search) -> Result<Option<BetterRun>, Fault> {
+        if reach != Reach::ALL {
+            return Ok(self.best_of_few(reach));
+        }
         let profiles = variants(&self.profile());
         let found: Result<Vec<Option<BetterRun>>, Fault> =
             profiles.par_iter().map(|profile| self.planned(profile, search)).collect();
         let found = found?.into_iter().flatten();
         Ok(found.min_by(|a, b| a.estimate.iteration_s.total_cmp(&b.estimate.iteration_s)))
+    }
+
+    /// Best of the layouts that a limited software can run. They are few, and all are predicted.
+    fn best_of_few(&self, reach: Reach) -> Option<BetterRun> {
+        let own = self.run.layout;
+        let ranks = u32::try_from(self.devices).unwrap_or(u32::MAX) / own.context.max(1);
+        let degrees = |varies: bool, own: u32| -> Vec<u32> {
+            if varies { (0..=10).map(|power| 1 << power).collect() } else { vec![own] }
+        };
+        let mut runs = vec![];
+        for pipeline in degrees(reach.pipeline, own.pipeline) {
+            for tensor in degrees(reach.tensor, own.tensor) {
+                let Some(parts) = pipeline.checked_mul(tensor).filter(|parts| ranks.is_multiple_of(*parts)) else {
+                    continue;
+                };
+                let data = ranks / parts;
+                for micro_batch in (0..=6).map(|power| 1u32 << power) {
+                    let layout = Layout { pipeline, tensor, data, micro_batch, virtual_stages: 1, ..own };
+                    let whole = u64::from(micro_batch) * u64::from(data);
+                    if self.run.global_batch.is_multiple_of(whole) {
+                        runs.extend(self.variations(layout));
+                    }
+                }
+            }
+        }
+        let predict = |run: &TrainingRun| {
+            let estimate = Estimate::of(self.model, run, self.accelerator, self.devices, None).ok()?;
+            Some((run.clone(), estimate))
+        };
+        let found: Vec<(TrainingRun, Estimate)> = runs.par_iter().filter_map(predict).collect();
+        let fastest = |fits: Fits| {
+            let fitting = found.iter().filter(|(_, estimate)| estimate.fits == fits);
+            fitting.min_by(|a, b| a.1.iteration_s.total_cmp(&b.1.iteration_s))
+        };
+        let (run, estimate) = fastest(Fits::Yes).or_else(|| fastest(Fits::Close))?.clone();
+        let summary = format!("best of the {} layouts that this software can run", found.len());
+        Some(BetterRun { run, estimate, devices: self.devices, summary })
+    }
+
+    /// Runs of a layout with each recomputation and division of the state.
+    fn variations(&self, layout: Layout) -> Vec<TrainingRun> {
+        let mut recomputes = vec![Recompute::None, Recompute::Full, self.run.recompute];
+        recomputes.dedup();
+        let stages: Vec<u32> = match (layout.pipeline, self.run.settings.adapter) {
+            (_, Some(_)) => vec![self.run.settings.zero()],
+            // Gradients and weights stay whole under a pipeline.
+            (2.., None) => vec![0, 1],
+            (_, None) => vec![0, 1, 2, 3],
+        };
+        let mut all = vec![];
+        for recompute in recomputes {
+            for stage in &stages {
+                let mut settings = self.run.settings.clone();
+                if settings.set("zero", &stage.to_string()).is_ok() {
+                    // Layers divide evenly, unless the layout is that of the run.
+                    let layers = if layout == self.run.layout { self.run.layers.clone() } else { vec![] };
+                    all.push(TrainingRun { layout, recompute, settings, layers, ..self.run.clone() });
+                }
+            }
+        }
+        all
     }
 
     fn planned(&self, profile: &TrainingProfile, search: &Search) -> Result<Option<BetterRun>, Fault> {
