@@ -8,7 +8,8 @@ use clap::{
 };
 
 use super::{
-    Failure, input,
+    Failure, hardware_file, input,
+    job_input::GivenFact,
     profile_input::ProfileArgs,
     topology_input::{TopologyArgs, TopologyArgument},
     training_input::TrainingArgs,
@@ -95,7 +96,39 @@ impl LimitArgs {
     /// # Errors
     /// [`Failure`] if it cannot be read, or a flag does not apply to it.
     pub(super) fn load(&self, workload: &Path) -> Result<Workload, Failure> {
-        self.over(input::workload(workload)?)
+        self.over(input::workload_given(workload, &self.job_facts()?)?)
+    }
+
+    /// Flags that state facts of a job, in place of what its file states.
+    ///
+    /// # Errors
+    /// [`Failure`] if the hardware's file cannot be read.
+    pub(super) fn job_facts(&self) -> Result<Vec<GivenFact>, Failure> {
+        let single = |counts: &Option<Counts>| {
+            counts.as_ref().filter(|counts| !counts.are_several()).map(|counts| counts.first().to_string())
+        };
+        let tokens = match self.training.sequence_length[..] {
+            [tokens] => Some(tokens.to_string()),
+            _ => None,
+        };
+        let facts = [
+            ("hardware", self.training.hardware.as_deref().map(hardware_file::id_of).transpose()?),
+            ("devices", single(&self.devices)),
+            ("global_batch", single(&self.batch)),
+            ("sequence_length", tokens),
+            ("precision", self.training.precision.clone()),
+        ];
+        let given = |(name, value): (&str, Option<String>)| {
+            value.map(|value| (name.to_string(), value, format!("--{}", name.replace('_', "-"))))
+        };
+        Ok(facts.into_iter().filter_map(given).collect())
+    }
+
+    /// True if a flag is given that states no fact of a job.
+    pub(super) fn are_more_than_facts(&self) -> bool {
+        let training =
+            TrainingArgs { hardware: None, sequence_length: vec![], precision: None, ..self.training.clone() };
+        LimitArgs { devices: None, batch: None, training, ..self.clone() } != LimitArgs::default()
     }
 
     /// Applies the model flags to a loaded workload.

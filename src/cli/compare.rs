@@ -205,7 +205,7 @@ impl CompareArgs {
             let search = Search::new(self.deadline, self.seed);
             entries.push(compare::existing_plan(&input::shown(path), &workload, &limits, loaded.plan, setup, &search));
         }
-        if let Some(job) = job_input::read(&self.workload)? {
+        if let Some(job) = job_input::read(&self.workload, &self.limits.job_facts()?)? {
             let mut plan = job.plan()?;
             self.limits.wire(&mut plan);
             let search = Search::new(self.deadline, self.seed);

@@ -116,8 +116,13 @@ impl ExplainArgs {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         if !self.why
-            && let Some(job) = job_input::read(&self.workload)?
+            && let Some(job) = job_input::read(&self.workload, &self.limits.job_facts()?)?
         {
+            if self.limits.are_more_than_facts() {
+                let problem = format!("{} is a job, explained as it runs on its own limits", job.job.source);
+                let repair = "give only --hardware, --devices, --batch, --sequence-length and --precision";
+                return Err(Failure::refused(problem, repair));
+            }
             job.announce();
             return explain_job::run(&job, self.json, &destination);
         }

@@ -1,5 +1,7 @@
 //! `plantui explain JOB`: what in a job costs most, and single changes that would help, each predicted.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -97,7 +99,13 @@ fn text(input: &JobInput, now: &Estimate, changes: &[SingleChange]) -> String {
         line(&mut text, format_args!("no single change makes it faster or makes it fit"));
     } else {
         let mut rows = vec![["change", "iteration", "difference", "memory", "fits"].map(String::from).to_vec()];
-        for change in changes.iter().take(MOST_CHANGES) {
+        // Of one degree with several values, the best.
+        let mut told = HashSet::new();
+        let first = |change: &&SingleChange| {
+            let degree = change.what.split(" -> ").next().unwrap_or_default();
+            change.what.contains(',') || told.insert(degree.to_string())
+        };
+        for change in changes.iter().filter(first).take(MOST_CHANGES) {
             let whole = change.estimate.memory_bytes + change.run.settings.reserve_bytes;
             let faster = gain(now, change);
             rows.push(vec![
@@ -112,7 +120,13 @@ fn text(input: &JobInput, now: &Estimate, changes: &[SingleChange]) -> String {
     }
     text.push('\n');
     line(&mut text, format_args!("trust: {}", now.trust.summary()));
-    line(&mut text, format_args!("next: plantui import {} compares it with the best layout", input.job.source));
+    line(
+        &mut text,
+        format_args!(
+            "next: plantui import {} --hardware {} compares it with the best layout",
+            input.job.source, input.resolved.accelerator.id
+        ),
+    );
     text
 }
 

@@ -4,7 +4,7 @@ use std::{io, path::Path, sync::OnceLock};
 
 use serde_json::value::RawValue;
 
-use super::job_input;
+use super::job_input::{self, GivenFact};
 use crate::{
     family::{self, read::LoadedPlan},
     notice,
@@ -28,12 +28,20 @@ pub(crate) fn is_standard_input(path: &Path) -> bool {
 /// # Errors
 /// [`LoadError`] if it cannot be read or is not a valid workload.
 pub(crate) fn workload(path: &Path) -> Result<Workload, LoadError> {
+    workload_given(path, &[])
+}
+
+/// Like [`workload`]; facts of the command line take the place of those that a job states.
+///
+/// # Errors
+/// As [`workload`].
+pub(crate) fn workload_given(path: &Path, facts: &[GivenFact]) -> Result<Workload, LoadError> {
     if is_standard_input(path) {
         return workload::load_reader(io::stdin().lock(), STANDARD_INPUT, "stdin");
     }
     match workload::load(path) {
         Ok(workload) => Ok(workload),
-        Err(error) => match job_input::read(path)? {
+        Err(error) => match job_input::read(path, facts)? {
             Some(input) => {
                 input.announce();
                 Ok(input.workload)

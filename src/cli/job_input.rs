@@ -22,6 +22,9 @@ use crate::{
 /// Most bytes that are read: no configuration is larger.
 const MOST_BYTES: u64 = 4 << 20;
 
+/// Fact of the command line: its name in a request, its value, and its flag.
+pub(crate) type GivenFact = (String, String, String);
+
 /// Job that stands for a workload.
 pub(super) struct JobInput {
     pub(super) job: Job,
@@ -29,11 +32,11 @@ pub(super) struct JobInput {
     pub(super) workload: Workload,
 }
 
-/// Reads a job; `None` if the file is no job.
+/// Reads a job, under facts of the command line; `None` if the file is no job.
 ///
 /// # Errors
 /// [`LoadError`] if the job cannot be read, or does not state its model.
-pub(super) fn read(path: &Path) -> Result<Option<JobInput>, LoadError> {
+pub(super) fn read(path: &Path, facts: &[GivenFact]) -> Result<Option<JobInput>, LoadError> {
     if input::is_standard_input(path) || !path.is_file() {
         return Ok(None);
     }
@@ -44,7 +47,8 @@ pub(super) fn read(path: &Path) -> Result<Option<JobInput>, LoadError> {
         return Ok(None);
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let job = jobs::read(text, &source, Some(folder), &ReadOptions::default())?;
+    let options = ReadOptions { flags: facts.to_vec(), ..ReadOptions::default() };
+    let job = jobs::read(text, &source, Some(folder), &options)?;
     if let Some(refused) = &job.refused {
         return Err(refused.clone());
     }

@@ -92,7 +92,7 @@ impl PlanArgs {
     pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let (standard, file) = self.output.destinations()?;
         let each = self.limits.each();
-        let workload = self.limits.over_each(input::workload(&self.workload)?)?;
+        let workload = self.limits.over_each(input::workload_given(&self.workload, &self.limits.job_facts()?)?)?;
         let cost = TrainingCost::of(&self.cost, &workload)?;
         if each.len() > 1 {
             return self.run_each(&each, &workload, cost.as_ref(), (&standard, file.is_some()));

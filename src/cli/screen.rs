@@ -100,7 +100,7 @@ impl ScreenArgs {
         }
         // Standard input is read to its end here, before the screen reads keys from the terminal.
         let as_read = match &self.workload {
-            Some(path) => input::workload(path)?,
+            Some(path) => input::workload_given(path, &self.limits.job_facts()?)?,
             None => workload::builtin(),
         };
         let mut workload = match &self.workload {

@@ -88,9 +88,78 @@ fn a_megatron_script_becomes_a_workload_and_a_plan_that_compare_takes() {
     let compared = json(&["compare", &workload, "--plan", &plan, "--planner", "joint", "--json"], 0);
     assert_eq!(compared["entries"].as_array().unwrap().len(), 2);
     let page = stdout(&["import", &script, "--hardware", "h100"], 0);
-    for part in ["as it runs", "best found", "train.sh:18", "fits", "trust:", "plantui plan job.json"] {
+    for part in ["as it runs", "best found", "train.sh:18", "fits", "trust:", "plantui export best.json --to megatron"]
+    {
         assert!(page.contains(part), "{part}: {page}");
     }
+}
+
+/// Seconds of an iteration.
+fn iteration(document: &Value) -> f64 {
+    document["iteration_s"].as_f64().unwrap()
+}
+
+#[test]
+fn the_best_plan_leaves_as_the_engine_runs_it() {
+    let folder = Folder::new();
+    let script = folder.file("train.sh", SCRIPT);
+    let (workload, best) = (argument(&folder.path("job.json")), argument(&folder.path("best.json")));
+    let call = ["import", &script, "--hardware", "h100", "--best", &best, "--json"];
+    assert!(refusal(&call).contains("--plan and --best need a workload"));
+    let document = json(&[&call[..], &["--workload", &workload]].concat(), 0);
+    let flags = stdout(&["export", &best, "--to", "megatron"], 0);
+    // What leaves is read back as the same run.
+    let exported = folder.file("exported.sh", &flags);
+    let back = json(&["import", &exported, "--hardware", "h100", "--json"], 0);
+    assert_eq!(back["as_it_runs"]["parallel"], document["best"]["parallel"]);
+    let (told, read) = (iteration(&document["best"]), iteration(&back["as_it_runs"]));
+    assert!((told / read - 1.0).abs() < 1e-9, "{told} {read}");
+}
+
+#[test]
+fn commands_take_a_job_in_place_of_a_workload() {
+    let folder = Folder::new();
+    let script = folder.file("train.sh", SCRIPT);
+    let runs = |hardware: &str| {
+        let document = json(&["import", &script, "--hardware", hardware, "--json"], 0);
+        iteration(&document["as_it_runs"])
+    };
+    // Explained on the hardware that was asked for, with changes that help.
+    for hardware in ["h100", "a100-80"] {
+        let document = json(&["explain", &script, "--hardware", hardware, "--json"], 0);
+        assert_eq!(document["schema"], "plantui.explain-job/1");
+        assert!((iteration(&document) / runs(hardware) - 1.0).abs() < 1e-9);
+        let changes = document["changes"].as_array().unwrap();
+        assert!(!changes.is_empty());
+        for change in changes {
+            let faster = iteration(&document) / change["iteration_s"].as_f64().unwrap() - 1.0;
+            assert!((faster - change["faster"].as_f64().unwrap()).abs() < 1e-9 && faster > 0.0, "{change}");
+        }
+    }
+    assert!(refusal(&["explain", &script, "--memory", "40GiB"]).contains("explained as it runs"));
+    let compared = json(&["compare", &script, "--planner", "joint", "--json"], 0);
+    let names: Vec<&Value> = compared["entries"].as_array().unwrap().iter().map(|entry| &entry["planner"]).collect();
+    assert_eq!(names.len(), 2, "{compared}");
+    let planned = json(&["plan", &script, "--json"], 0);
+    assert_eq!(planned["limits"]["devices"], 16);
+    // Facts of the command line replace those of the file.
+    let zero = folder.file(
+        "ds_config.json",
+        r#"{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true},
+        "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 4}"#,
+    );
+    assert!(refusal(&["explain", &zero, "--devices", "8"]).contains("does not state the model"));
+}
+
+#[test]
+fn a_log_offers_a_calibration_that_runs() {
+    let folder = Folder::new();
+    let log = format!("{}/tests/field/jobs/29-mixtral-ep.log", env!("CARGO_MANIFEST_DIR"));
+    let workload = argument(&folder.path("job.json"));
+    let page = stdout(&["import", &log, "--hardware", "h100", "--workload", &workload], 0);
+    assert!(page.contains("calibrate job.json --runs"), "{page}");
+    let fitted = stdout(&["calibrate", &workload, "--runs", &log, "--hardware", "h100"], 0);
+    assert!(fitted.contains("measured"), "{fitted}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Model of an argument: a published name, a `config.json`, a folder with one, or standard input.
+//! Model of an argument: a published name, a `config.json`, a folder with one, a workload of a model, or standard input.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 use crate::{
     cli::{Failure, input},
     family::training::{self, Model, published},
-    workload::formats::{detect, file},
+    workload::formats::{self, detect, file},
 };
 
 /// Most bytes of a `config.json`, which has a few kilobytes.
@@ -56,6 +56,13 @@ fn looks_like_file(path: &Path) -> bool {
 
 fn parsed(bytes: &[u8], source: &str, like: Option<&str>) -> Result<Model, Failure> {
     let text = detect::text(bytes, source, &detect::CONFIGURATION)?;
+    if text.contains("\"plantui.training/") {
+        // A workload file: its model alone.
+        let workload = formats::load_bytes(bytes, source, source)?;
+        if let Some(profile) = workload.training() {
+            return Ok(profile.model.clone());
+        }
+    }
     Ok(training::read_like(text, source, like)?)
 }
 

@@ -24,11 +24,14 @@ use crate::{
     jobs::{self, Job, ReadOptions},
     planner::Search,
     study::improve::{BetterRun, ExistingRun, Reach},
+    units,
     workload::{
         convert,
         formats::{detect, file},
     },
 };
+
+use plan::Origin;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,8 +40,9 @@ Examples:
   plantui import slurm-1234.log --hardware a100-80
   plantui import ds_config.json qwen3-8b --hardware h100 --devices 16
   plantui import config_registry.py --recipe llama3_8b --hardware h100 --devices 64
-  plantui import train.sh --hardware h100 --workload model.json --plan today.json
-  plantui compare model.json --plan today.json        plans for the same job
+  plantui import train.sh --hardware h100 --workload job.json --best best.json
+  plantui export best.json --to megatron              the best plan as the engine's settings
+  plantui explain train.sh                            what the job spends, and single changes
 
 Reads shell scripts (Megatron-LM, torchrun, Slurm), Megatron-LM's logs, and the configurations of the engines that --from \
 lists. Nothing is executed: shell and Python are evaluated as far as constants go. Each fact is printed with its file \
@@ -77,7 +81,7 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     answers: AnswerArgs,
     /// An existing profile of the network: only the plan is made, over its measured times
-    #[arg(long = "for", id = "for_workload", value_name = "FILE", conflicts_with_all = ["workload", "model", "model_flag", "hardware"])]
+    #[arg(long = "for", id = "for_workload", value_name = "FILE", conflicts_with_all = ["workload", "best", "model", "model_flag", "hardware"])]
     of: Option<PathBuf>,
     /// Stops the search for the best layout after this time [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = arguments::deadline, allow_hyphen_values = true)]
@@ -88,10 +92,13 @@ pub(crate) struct ImportArgs {
     /// Writes the plan of the job as it runs to this file
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
+    /// Writes the best plan found to this file, as `plantui export` takes it
+    #[arg(long, value_name = "FILE")]
+    best: Option<PathBuf>,
     /// Prints one JSON document (schema plantui.import/1) in place of the page
     #[arg(long)]
     json: bool,
-    /// Lets --workload and --plan replace files
+    /// Lets --workload, --plan and --best replace files
     #[arg(long)]
     force: bool,
 }
@@ -166,10 +173,14 @@ impl ImportArgs {
     /// # Errors
     /// [`Failure`] for wrong use or input, or if a file cannot be written.
     pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
-        let outputs = [&self.workload, &self.plan]
+        let outputs = [&self.workload, &self.plan, &self.best]
             .map(|path| path.as_deref().map(|path| Destination::new(Some(path), self.force)));
         for destination in outputs.iter().flatten() {
             destination.check()?;
+        }
+        if self.of.is_none() && self.workload.is_none() && (self.plan.is_some() || self.best.is_some()) {
+            let repair = "add --workload FILE: a plan names the file of its workload";
+            return Err(Failure::refused("--plan and --best need a workload", repair));
         }
         let job = self.read()?;
         if let Some(path) = &self.of {
@@ -194,13 +205,26 @@ impl ImportArgs {
         let remedies = remedy::remedies(existing.model, existing.run, existing.accelerator, existing.devices, None);
         let search = Search::new(Some(self.deadline.unwrap_or(USUAL_DEADLINE)), 0);
         let best = existing.best(reach(&job), &search)?;
-        let [workload_file, plan_file] = outputs;
-        let workload = existing.workload(&model.value.name, &job.source);
+        let [workload_file, plan_file, best_file] = outputs;
+        // A plan names the file of its workload.
+        let source = self.workload.as_deref().map_or_else(|| job.source.clone(), input::shown);
+        let workload = existing.workload(&model.value.name, &source);
+        if self.best.is_some() && best.is_none() {
+            let devices = units::counted(usize::try_from(resolved.devices).unwrap_or(usize::MAX), "device");
+            let problem = format!("{}: no layout fits on {devices}, so --best has no plan", job.source);
+            return Err(Failure::refused(problem, "leave it out; the page names what would make the job fit"));
+        }
         if let Some(destination) = workload_file {
             destination.write(&convert::text(&workload))?;
         }
         if let Some(destination) = plan_file {
-            destination.write(&plan::json(&workload, &resolved, &job)?)?;
+            destination.write(&plan::json(&workload, &resolved, &job, Origin::Read)?)?;
+        }
+        if let (Some(destination), Some(best)) = (best_file, &best) {
+            let better = ResolvedRequest { run: best.run.clone(), devices: best.devices, ..resolved.clone() };
+            let workload = ExistingRun { run: &better.run, devices: better.devices, ..existing }
+                .workload(&model.value.name, &source);
+            destination.write(&plan::json(&workload, &better, &job, Origin::Planned)?)?;
         }
         let imported = ImportedJob {
             job: &job,

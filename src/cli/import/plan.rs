@@ -1,4 +1,4 @@
-//! Plan of a job as it runs, as a document.
+//! Plan of a job, as it runs or the best found, as a document.
 
 use super::{Failure, job_input};
 use crate::{
@@ -17,11 +17,25 @@ use crate::{
     workload::Workload,
 };
 
+/// Origin of a plan.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Origin {
+    /// The job states it.
+    Read,
+    /// It is the best found for the job.
+    Planned,
+}
+
 /// Document of schema `plantui.plan/1`.
 ///
 /// # Errors
 /// [`Failure`] if the run has no plan.
-pub(super) fn json(workload: &Workload, resolved: &ResolvedRequest, job: &Job) -> Result<String, Failure> {
+pub(super) fn json(
+    workload: &Workload,
+    resolved: &ResolvedRequest,
+    job: &Job,
+    origin: Origin,
+) -> Result<String, Failure> {
     let plan = job_input::plan(workload, resolved, job)?;
     let limits = family::resolve(workload, &GivenLimits::default())
         .map_err(|missing| Failure::lacks(&workload.source, &missing))?;
@@ -31,7 +45,11 @@ pub(super) fn json(workload: &Workload, resolved: &ResolvedRequest, job: &Job) -
     let simulation = Simulation::within(workload, &limits, &plan, schedule, &search).ok();
     let execution = plan.execution.map(ExecutionPart::from).unwrap_or_default();
     let broken = score.violations.iter().map(ToString::to_string);
-    let notes = job.notes.iter().cloned().chain(broken).chain([format!("read from {}, not planned", job.title)]);
+    let made = match origin {
+        Origin::Read => format!("read from {}, not planned", job.title),
+        Origin::Planned => format!("best found for the job in {}", job.source),
+    };
+    let notes = job.notes.iter().cloned().chain(broken).chain([made]);
     let document = Document {
         schema: SCHEMA.into(),
         workload: Some(WorkloadPart::from(workload)),

@@ -9,6 +9,7 @@ use crate::{
     cli::{cost::CostArgs, estimate::report::EstimateReport, report::line},
     family::training::{Estimate, Fits, TrainingSettings, request::ResolvedRequest},
     jobs::{Place, Unused},
+    study::improve::BetterRun,
     units,
     workload::training::{Modules, TrainingRun},
 };
@@ -212,7 +213,10 @@ impl ImportedJob<'_> {
             Some(best) => {
                 line(text, format_args!("{} ({})", difference(self.estimate, &best.estimate), best.summary));
             }
-            None => line(text, format_args!("no layout fits on {} devices", self.resolved.devices)),
+            None => line(
+                text,
+                format_args!("no layout fits on {}", units::counted(self.resolved.devices as usize, "device")),
+            ),
         }
         if let Some(measured) = &self.job.measured {
             let off = self.estimate.iteration_s / measured.iteration_s - 1.0;
@@ -229,21 +233,52 @@ impl ImportedJob<'_> {
             if let Some(bytes) = measured.memory_bytes {
                 line(text, format_args!("measured: {} at the peak", units::bytes(bytes)));
             }
-            let calibrate = self.call.replacen("plantui import", "plantui calibrate MODEL --runs", 1);
-            line(text, format_args!("calibrate: {calibrate} --write ours.json"));
+            let hardware = self.resolved.accelerator.id;
+            line(text, format_args!("calibrate: {} --workload job.json", self.call));
+            let runs = &self.job.source;
+            line(
+                text,
+                format_args!(
+                    "           plantui calibrate job.json --runs {runs} --hardware {hardware} --write ours.json"
+                ),
+            );
         }
-        line(text, format_args!("export: {} --workload job.json", self.call));
-        line(text, format_args!("        plantui plan job.json --json | plantui export - --to {}", self.engine()));
+        let Some(best) = self.best else { return };
+        if let Some(engine) = self.engine() {
+            line(text, format_args!("export: {} --workload job.json --best best.json", self.call));
+            line(text, format_args!("        plantui export best.json --to {engine}"));
+        } else if let Some(changes) = self.changes(best) {
+            line(text, format_args!("change: {changes}, in the job's own settings"));
+        }
     }
 
-    /// Engine that takes the best plan: that of the job if it is written.
-    fn engine(&self) -> &'static str {
+    /// Engine of the job, if plans are written for it.
+    fn engine(&self) -> Option<&'static str> {
         match self.job.format {
-            "torchtitan" => "torchtitan",
-            "megatron-bridge" | "nemo" => "megatron-bridge",
-            "maxtext" => "maxtext",
-            _ => "megatron",
+            "torchtitan" => Some("torchtitan"),
+            "megatron-bridge" | "nemo" => Some("megatron-bridge"),
+            "megatron" | "megatron-log" => Some("megatron"),
+            _ => None,
         }
+    }
+
+    /// What differs between the job and the best plan, for engines whose settings are not written.
+    fn changes(&self, best: &BetterRun) -> Option<String> {
+        let (now, then) = (&self.resolved.run, &best.run);
+        let pairs = [
+            ("TP", now.layout.tensor.to_string(), then.layout.tensor.to_string()),
+            ("PP", now.layout.pipeline.to_string(), then.layout.pipeline.to_string()),
+            ("VP", now.layout.virtual_stages.to_string(), then.layout.virtual_stages.to_string()),
+            ("CP", now.layout.context.to_string(), then.layout.context.to_string()),
+            ("EP", now.layout.expert.to_string(), then.layout.expert.to_string()),
+            ("DP", now.layout.data.to_string(), then.layout.data.to_string()),
+            ("micro-batch", now.layout.micro_batch.to_string(), then.layout.micro_batch.to_string()),
+            ("recompute", recompute(now), recompute(then)),
+            ("sharding", sharding(&now.settings).to_string(), sharding(&then.settings).to_string()),
+        ];
+        let differ = pairs.into_iter().filter(|(_, now, then)| now != then);
+        let told: Vec<String> = differ.map(|(name, now, then)| format!("{name} {now} -> {then}")).collect();
+        (!told.is_empty()).then(|| told.join(", "))
     }
 
     /// Stage with the most memory, and its ranks.
