@@ -17,6 +17,7 @@ use super::{
     explain_links::LinkEffects,
     explain_published::{PublishedPart, published},
     failure::print_bug,
+    input,
     interrupt::Interrupt,
     job_input,
     output::{self, Destination},
@@ -51,6 +52,7 @@ Examples:
   plantui explain model.json --planner placement-dp --json
   plantui explain model.json --each 500ms
   plantui explain model.json --why
+  plantui explain train.sh --hardware h100             a job: what it spends, and single changes
 
 Plans, then plans again with one change at a time; every figure comes from such a re-plan. A limit binds if the plan \
 improves without it. Differences are relative to the plan above. `at least`, `at most` and `about` mark differences \
@@ -66,6 +68,9 @@ const LEAST_SHARE: Duration = Duration::from_secs(2);
 pub(crate) struct ExplainArgs {
     /// Workload to plan, or the job of a training engine to explain as it runs: a file, or `-` for standard input
     workload: PathBuf,
+    /// The model of a job that does not state it: a published name or a Hugging Face config.json
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -116,7 +121,7 @@ impl ExplainArgs {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
         if !self.why
-            && let Some(job) = job_input::read(&self.workload, &self.limits.job_facts()?)?
+            && let Some(job) = job_input::read_as(&self.workload, &self.limits.job_facts()?, self.model.as_deref())?
         {
             if self.limits.are_more_than_facts() {
                 let problem = format!("{} is a job, explained as it runs on its own limits", job.job.source);
@@ -125,6 +130,10 @@ impl ExplainArgs {
             }
             job.announce();
             return explain_job::run(&job, self.json, &destination);
+        }
+        if self.model.is_some() {
+            let problem = format!("--model is for jobs, and {} is a workload", input::shown(&self.workload));
+            return Err(Failure::refused(problem, "leave it out"));
         }
         let task = PlanningTask::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;
         let (planned, explained) = match self.planning.threads {

@@ -39,8 +39,10 @@ pub(super) fn run(input: &JobInput, json: bool, destination: &Destination) -> Re
     let existing =
         ExistingRun { model: &profile.model, run, accelerator: &profile.accelerator, devices: input.resolved.devices };
     let now = Estimate::of(existing.model, run, existing.accelerator, existing.devices, None).map_err(refused)?;
+    let reach = import::reach(&input.job);
+    let found = if now.fits == Fits::No { existing.fitting(reach) } else { existing.changes(reach) };
     let helps = |change: &SingleChange| now.fits == Fits::No || gain(&now, change) > LEAST_GAIN;
-    let changes: Vec<SingleChange> = existing.changes(import::reach(&input.job)).into_iter().filter(helps).collect();
+    let changes: Vec<SingleChange> = found.into_iter().filter(helps).collect();
     destination.write(&if json { document(input, &now, &changes) } else { text(input, &now, &changes) })?;
     Ok(CommandEnd::Done)
 }
@@ -118,12 +120,16 @@ fn text(input: &JobInput, now: &Estimate, changes: &[SingleChange]) -> String {
         }
         table(&mut text, &rows);
     }
+    let named = match &input.job.model {
+        Some(model) if model.place.to_string() == "MODEL" => format!(" {}", model.value.name),
+        _ => String::new(),
+    };
     text.push('\n');
     line(&mut text, format_args!("trust: {}", now.trust.summary()));
     line(
         &mut text,
         format_args!(
-            "next: plantui import {} --hardware {} compares it with the best layout",
+            "next: plantui import {}{named} --hardware {} compares it with the best layout",
             input.job.source, input.resolved.accelerator.id
         ),
     );

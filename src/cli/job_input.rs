@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::{Failure, input};
+use super::{Failure, estimate, input};
 use crate::{
     family::{
         self,
-        training::{configured, request::ResolvedRequest},
+        training::{Model, configured, request::ResolvedRequest},
     },
     jobs::{self, Job, ReadOptions},
     notice,
@@ -37,6 +37,23 @@ pub(super) struct JobInput {
 /// # Errors
 /// [`LoadError`] if the job cannot be read, or does not state its model.
 pub(super) fn read(path: &Path, facts: &[GivenFact]) -> Result<Option<JobInput>, LoadError> {
+    with_model(path, facts, || Ok(None))
+}
+
+/// Like [`read`], of a named model.
+///
+/// # Errors
+/// [`Failure`] as [`read`], or if there is no such model.
+pub(super) fn read_as(path: &Path, facts: &[GivenFact], model: Option<&str>) -> Result<Option<JobInput>, Failure> {
+    with_model(path, facts, || model.map(estimate::model).transpose())
+}
+
+/// Reads a job; the model is looked up only for jobs.
+fn with_model<E: From<LoadError>>(
+    path: &Path,
+    facts: &[GivenFact],
+    model: impl FnOnce() -> Result<Option<Model>, E>,
+) -> Result<Option<JobInput>, E> {
     if input::is_standard_input(path) || !path.is_file() {
         return Ok(None);
     }
@@ -47,12 +64,12 @@ pub(super) fn read(path: &Path, facts: &[GivenFact]) -> Result<Option<JobInput>,
         return Ok(None);
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let options = ReadOptions { flags: facts.to_vec(), ..ReadOptions::default() };
+    let options = ReadOptions { flags: facts.to_vec(), model: model()?, ..ReadOptions::default() };
     let job = jobs::read(text, &source, Some(folder), &options)?;
     if let Some(refused) = &job.refused {
-        return Err(refused.clone());
+        return Err(refused.clone().into());
     }
-    let Some(model) = &job.model else { return Err(no_model(&job)) };
+    let Some(model) = &job.model else { return Err(no_model(&job).into()) };
     let resolved = job.resolve(&model.value)?;
     let existing = ExistingRun {
         model: &model.value,
@@ -81,7 +98,7 @@ impl JobInput {
     pub(super) fn announce(&self) {
         notice::note(&format!("{}: {}; `plantui import` shows what was read", self.job.source, self.job.title));
         for it in &self.job.assumed {
-            notice::note(&format!("{} {} is assumed", it.name, it.value));
+            notice::note(&format!("assumed: {} {}", it.name, it.value));
         }
     }
 

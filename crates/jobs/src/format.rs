@@ -127,7 +127,7 @@ pub(crate) fn read(document: &Document, options: &ReadOptions, open: OpenFile<'_
         let place = Place::new(source, default.line);
         draft.assume(
             &format!("${}", default.name),
-            format!("{value}: nobody sets it ({place})"),
+            format!("{value}, its default at {place}"),
             &format!("--define {}=VALUE", default.name),
         );
     }

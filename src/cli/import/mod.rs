@@ -20,10 +20,10 @@ use super::{
     output::{self, Destination},
 };
 use crate::{
-    family::training::{Estimate, Model, remedy, request::ResolvedRequest},
+    family::training::{Estimate, Fits, Model, remedy, request::ResolvedRequest},
     jobs::{self, Job, ReadOptions},
     planner::Search,
-    study::improve::{BetterRun, ExistingRun, Reach},
+    study::improve::{BetterRun, ExistingRun, Reach, SingleChange},
     units,
     workload::{
         convert,
@@ -162,6 +162,8 @@ struct ImportedJob<'a> {
     resolved: &'a ResolvedRequest,
     estimate: &'a Estimate,
     remedies: &'a [remedy::Remedy],
+    /// Changes that make it fit, fastest first.
+    fitting: &'a [SingleChange],
     best: Option<&'a BetterRun>,
     /// Commands that go on from here.
     call: &'a str,
@@ -204,6 +206,7 @@ impl ImportArgs {
             .map_err(refused)?;
         let remedies = remedy::remedies(existing.model, existing.run, existing.accelerator, existing.devices, None);
         let search = Search::new(Some(self.deadline.unwrap_or(USUAL_DEADLINE)), 0);
+        let fitting = if estimate.fits == Fits::No { existing.fitting(reach(&job)) } else { vec![] };
         let best = existing.best(reach(&job), &search)?;
         let [workload_file, plan_file, best_file] = outputs;
         // A plan names the file of its workload.
@@ -232,6 +235,7 @@ impl ImportArgs {
             resolved: &resolved,
             estimate: &estimate,
             remedies: &remedies,
+            fitting: &fitting,
             best: best.as_ref(),
             call: &self.call(&resolved),
         };

@@ -197,10 +197,14 @@ impl ImportedJob<'_> {
         if self.estimate.fits == Fits::No {
             let fullest = self.fullest_stage();
             let told: Vec<String> = self
-                .remedies
+                .fitting
                 .iter()
                 .take(3)
-                .map(|remedy| format!("{} ({})", remedy.flags, units::seconds(remedy.iteration_s)))
+                .map(|change| {
+                    let memory = change.estimate.memory_bytes + change.run.settings.reserve_bytes;
+                    let left = units::bytes_beside(change.estimate.limit_bytes - memory, change.estimate.limit_bytes);
+                    format!("{} ({}, {left} left)", change.what, units::seconds(change.estimate.iteration_s))
+                })
                 .collect();
             let told = if told.is_empty() {
                 "no single change makes it fit".into()

@@ -162,6 +162,8 @@ fn of_fsdp(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> 
     let own = |name: &str| format!("{ACTOR}.{name}");
     draft.usual("stack", "torchtitan");
     draft.usual("zero", 3);
+    // Each microbatch reduces its gradients.
+    draft.usual("accumulate_whole", false);
     draft.usual("fused_elementwise", false);
     draft.usual("precision", "bf16");
     if let Some(size) = settings.count(&own("fsdp_config.fsdp_size"))?.filter(|fact| fact.value > 1) {

@@ -83,6 +83,10 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
         Some(stage) => draft.set("zero", stage),
         None => draft.usual("zero", 0),
     }
+    if stage_number >= 2 {
+        // Each microbatch reduces its gradients, and keeps its own part.
+        draft.usual("accumulate_whole", false);
+    }
     for (name, target) in [("offload_optimizer", "optimizer_offload"), ("offload_param", "parameter_offload")] {
         let device = settings.text(&format!("zero_optimization.{name}.device"))?;
         if let Some(device) = device.filter(|device| device.value != "none") {

@@ -47,6 +47,19 @@ impl ExistingRun<'_> {
         found
     }
 
+    /// Fewest changes that make a run fit, fastest first: a single one, or one upon full recomputation.
+    pub fn fitting(&self, reach: Reach) -> Vec<SingleChange> {
+        let single = self.changes(reach);
+        if !single.is_empty() || self.run.recompute == Recompute::Full {
+            return single;
+        }
+        let full = TrainingRun { recompute: Recompute::Full, ..self.run.clone() };
+        let mut both = ExistingRun { run: &full, ..*self }.changes(reach);
+        let before = format!("recompute {} -> full, ", self.run.recompute);
+        both.iter_mut().for_each(|change| change.what.insert_str(0, &before));
+        both
+    }
+
     fn candidates(&self, reach: Reach) -> Vec<(String, TrainingRun)> {
         let run = self.run;
         let mut all = vec![];
