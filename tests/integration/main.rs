@@ -17,6 +17,7 @@ mod export;
 mod generated_profile;
 mod hugging_face;
 mod inputs;
+mod job_readings;
 mod jobs;
 mod joint;
 mod joint_anywhere;

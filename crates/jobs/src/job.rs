@@ -13,6 +13,15 @@ use super::{
     setting::{Fact, Place, Settings},
 };
 
+/// Largest degree, batch, length or number of devices that is read.
+const MOST_OF_ANYTHING: u64 = 1 << 26;
+
+/// Most microbatches of a replica in an iteration that are read.
+const MOST_MICROBATCHES: u64 = 100_000;
+
+/// Most layers that are read.
+const MOST_LAYERS: u64 = 4096;
+
 /// Value that a job does not state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assumption {
@@ -295,6 +304,7 @@ impl<'a> Draft<'a> {
             };
             self.facts.insert(name.clone(), Fact { value: value.clone(), place });
         }
+        self.possible()?;
         self.devices()?;
         self.batch()?;
         self.hybrid();
@@ -334,6 +344,35 @@ impl<'a> Draft<'a> {
         })
     }
 
+    /// Refuses degrees and batches that no job has.
+    fn possible(&self) -> Result<(), LoadError> {
+        let names = ["tp", "pp", "vp", "cp", "ep", "etp", "dp", "mbs", "devices", "global_batch", "sequence_length"];
+        for name in names {
+            let Some(fact) = self.facts.get(name) else { continue };
+            let value = fact.value.parse::<u64>();
+            if value.as_ref().is_ok_and(|value| *value == 0 || *value > MOST_OF_ANYTHING) {
+                let problem = format!("is {}, must be from 1 to {MOST_OF_ANYTHING}", fact.value);
+                return Err(fact.place.error(name, problem, "correct it, or use --with"));
+            }
+        }
+        let size = self.degree("mbs").saturating_mul(self.degree("dp"));
+        if self.degree("global_batch") / size > MOST_MICROBATCHES {
+            let fact = &self.facts["global_batch"];
+            let problem = format!("is {}: more than {MOST_MICROBATCHES} microbatches of an iteration", fact.value);
+            return Err(fact.place.error("the global batch", problem, "correct it, or use --with"));
+        }
+        if let Some(layers) = self.layers().filter(|layers| *layers > MOST_LAYERS) {
+            let problem = format!("has {layers} layers, and at most {MOST_LAYERS} are read");
+            return Err(LoadError::file(self.source, problem, "correct the number of layers"));
+        }
+        Ok(())
+    }
+
+    /// Devices of a replica.
+    fn parts(&self) -> u64 {
+        ["tp", "pp", "cp"].iter().fold(1, |product: u64, name| product.saturating_mul(self.degree(name)))
+    }
+
     /// Devices of all machines.
     fn of_machines(&mut self) {
         if let Some(each) = self.per_machine.as_ref().filter(|_| !self.facts.contains_key("devices")) {
@@ -345,7 +384,7 @@ impl<'a> Draft<'a> {
     }
 
     fn devices(&mut self) -> Result<(), LoadError> {
-        let parts = self.degree("tp") * self.degree("pp") * self.degree("cp");
+        let parts = self.parts();
         if self.facts.contains_key("devices") {
             return Ok(());
         }
@@ -369,7 +408,9 @@ impl<'a> Draft<'a> {
             return Err(error);
         }
         let ranks = (self.degree("ep") * self.degree("etp")).div_ceil(self.degree("tp") * self.degree("cp"));
-        let devices = parts * ranks.max(1);
+        // Copies of what is divided are replicas.
+        let copies = self.copies.as_ref().map_or(1, |copies| copies.value);
+        let devices = parts.saturating_mul(ranks.max(copies).max(1));
         self.assume("devices", format!("{devices}: one replica"), "--devices");
         self.facts.insert("devices".into(), Fact { value: devices.to_string(), place: Place::new("assumed", 0) });
         Ok(())
@@ -393,7 +434,7 @@ impl<'a> Draft<'a> {
     }
 
     fn batch(&mut self) -> Result<(), LoadError> {
-        let parts = self.degree("tp") * self.degree("pp") * self.degree("cp");
+        let parts = self.parts();
         let devices = self.degree("devices");
         if parts == 0 || !devices.is_multiple_of(parts) {
             let fact = &self.facts["devices"];

@@ -104,6 +104,7 @@ fn launch(command: &Invocation, script: &Script, source: &str) -> Option<Launch>
     };
     for (name, value, line) in &script.batch {
         let value = if value.is_empty() { Value::Bool(true) } else { Value::Text(value.clone()) };
+        let name = of_slurm(name);
         read.options.push(Setting::new(&format!("sbatch.{name}"), value, Place::new(source, *line)));
     }
     for (name, value) in &command.environment {
@@ -139,6 +140,15 @@ fn value_of(text: &Text) -> Value {
         Ok(text) => Value::Text(text),
         Err(Unknown::Unset(name)) => Value::Unset(name.clone(), text.shown()),
         Err(unknown) => Value::Unknown(unknown.to_string()),
+    }
+}
+
+/// Long name of an option of Slurm, whose letters differ in their case.
+fn of_slurm(name: &str) -> &str {
+    match name {
+        "N" => "nodes",
+        "n" => "ntasks",
+        other => other,
     }
 }
 
@@ -181,6 +191,7 @@ impl<'a> Flags<'a> {
                 }
                 continue;
             };
+            let name = if of_launcher { of_slurm(&name).to_string() } else { name };
             if inline {
                 let value = self.after_equals(word);
                 self.settings.push(Setting::new(&name, value, place));
@@ -259,7 +270,7 @@ mod tests {
         );
         let option = |name: &str| launch.options.look(name).map(|setting| setting.value.text());
         assert_eq!(option("nproc_per_node").as_deref(), Some("8"));
-        assert_eq!((option("nnodes").as_deref(), option("n").as_deref()), (Some("4"), Some("4")));
+        assert_eq!((option("nnodes").as_deref(), option("nodes").as_deref()), (Some("4"), Some("4")));
         assert_eq!(option("sbatch.gpus_per_node").as_deref(), Some("8"));
         let flag = |name: &str| launch.flags.look(name).map(|setting| setting.value.text());
         assert_eq!(

@@ -56,7 +56,9 @@ pub fn read(text: &str, source: &str, folder: Option<&Path>, options: &ReadOptio
         let open = |name: &str| file(folder.as_deref()?, name);
         let job = document::read(&text, &shown, &options.defines, &open).and_then(|mut document| {
             document.add(&options.with);
-            format::read(&document, &options, &open)
+            let job = format::read(&document, &options, &open)?;
+            answers(&job, &text, &options)?;
+            Ok(job)
         });
         // The caller may have given up.
         let _ = sender.send(job);
@@ -71,6 +73,29 @@ pub fn read(text: &str, source: &str, folder: Option<&Path>, options: &ReadOptio
         Err(mpsc::RecvTimeoutError::Timeout) => fail("takes more than 10 s to read"),
         Err(mpsc::RecvTimeoutError::Disconnected) => fail("cannot be read"),
     }
+}
+
+/// Refuses answers to questions that the job does not ask: they are misspelt.
+fn answers(job: &Job, text: &str, options: &ReadOptions) -> Result<(), LoadError> {
+    let left_out = |name: &String| job.no_effect.iter().any(|unused| normal(&unused.name) == *name);
+    if let Some(name) = options.ignore.iter().find(|name| !left_out(name) && !name.starts_with("deepspeed")) {
+        let problem = format!("--ignore {name} leaves out nothing: the job has no such setting, or it is understood");
+        return Err(LoadError::file(
+            &job.source,
+            problem,
+            "correct the name, or replace the value with --with NAME=VALUE",
+        ));
+    }
+    // A file that the script sources may ask as well.
+    let sources =
+        text.lines().any(|line| line.trim_start().starts_with("source ") || line.trim_start().starts_with(". "));
+    let asks =
+        |name: &String| sources || text.contains(name.as_str()) || name.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(name) = options.defines.keys().find(|name| !asks(name)) {
+        let problem = format!("--define {}: the job uses no such variable", plantui_core::text::printable(name));
+        return Err(LoadError::file(&job.source, problem, "correct the name, or leave it out"));
+    }
+    Ok(())
 }
 
 /// True if a text is a job of a format that is read.

@@ -134,7 +134,9 @@ pub(crate) fn configuration(
     }
     draft.maybe("sequence_length", settings.count("parallelism_config.parallelism_config_sp_seq_length")?);
     draft.copies = settings.count("parallelism_config.parallelism_config_dp_replicate_size")?;
-    settings.count("parallelism_config.parallelism_config_dp_shard_size")?;
+    if let Some(shards) = settings.count("parallelism_config.parallelism_config_dp_shard_size")? {
+        draft.set("dp", shards.with(shards.value * draft.copies.as_ref().map_or(1, |copies| copies.value)));
+    }
     for word in ["cp_comm_strategy", "sp_backend", "sp_seq_length_is_variable", "sp_attn_implementation"] {
         settings.skip(&format!("parallelism_config.parallelism_config_{word}"));
     }

@@ -99,7 +99,12 @@ fn precision(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError
         (Some(fact), ..) => draft.set("precision", fact.with("fp8")),
         (None, _, Some(fact)) => draft.set("precision", fact.with("fp16")),
         (None, Some(fact), None) if fact.value == "false" => draft.set("precision", fact.with("fp32")),
-        (None, Some(fact), None) => draft.set("precision", fact.with("bf16")),
+        (None, Some(fact), None) => {
+            if fact.value == "full" {
+                super::hugging_face::weights_in_16_bits(draft, &fact);
+            }
+            draft.set("precision", fact.with("bf16"));
+        }
         (None, None, None) => draft.usual("precision", "bf16"),
     }
     settings.skip("fp8_config");
@@ -137,6 +142,9 @@ fn sharding(settings: &Settings, draft: &mut Draft<'_>, context: &Context<'_>) -
         }
     } else if let (None, Some(shards)) = (&words, &shards) {
         draft.set("zero", shards.with(3));
+    }
+    if let Some(shards) = &shards {
+        draft.set("dp", shards.with(shards.value * copies.as_ref().map_or(1, |copies| copies.value)));
     }
     draft.copies = copies;
     draft.usual("zero", 0);

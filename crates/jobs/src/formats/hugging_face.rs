@@ -11,7 +11,7 @@ use crate::{
     effects::Effects,
     format::{Context, JobReader},
     job::Draft,
-    setting::{Fact, Place, Settings},
+    setting::{Fact, Place, Setting, Settings, Value},
     syntax::yaml,
 };
 
@@ -70,13 +70,14 @@ impl JobReader for HuggingFaceReader {
     }
 
     fn read(&self, part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
-        let inner = arguments_of(&part.settings).map(|name| part.settings.part(&name));
+        let inner = arguments_of(&part.settings).map(|name| with_changes(&part.settings, &name));
         let settings = inner.as_ref().unwrap_or(&part.settings);
         launcher(part, draft, context)?;
         base(settings, draft, context)?;
         arguments(settings, draft, context)?;
         peft(settings, draft)?;
         if let Some(inner) = &inner {
+            of_program(&part.settings, draft)?;
             draft.leave(inner, &EFFECTS)?;
             // The rest of a Python file is a program.
             part.settings.iter().for_each(|setting| part.settings.skip(&setting.name));
@@ -99,44 +100,111 @@ fn arguments_of(settings: &Settings) -> Option<String> {
         .map(|setting| setting.name.clone())
 }
 
+/// Settings of the arguments, with the fields that the program sets behind the call.
+fn with_changes(settings: &Settings, name: &str) -> Settings {
+    let mut inner = settings.part(name);
+    let Some(line) = settings.look(name).map(|setting| setting.place.line) else { return inner };
+    let later: Vec<Setting> = settings
+        .iter()
+        .filter(|setting| setting.place.line > line && CHANGED.contains(&setting.name.as_str()))
+        .cloned()
+        .collect();
+    later.into_iter().for_each(|setting| inner.push(setting));
+    inner
+}
+
+/// Fields that programs set after they made the arguments.
+const CHANGED: [&str; 10] = [
+    "per_device_train_batch_size",
+    "gradient_accumulation_steps",
+    "bf16",
+    "fp16",
+    "gradient_checkpointing",
+    "deepspeed",
+    "fsdp",
+    "optim",
+    "max_length",
+    "max_seq_length",
+];
+
+/// What a Python program does beside the arguments: adapters, a base in 4 bits, checkpointing of the model.
+fn of_program(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
+    let checkpoints = settings.iter().find(|setting| setting.name.ends_with("gradient_checkpointing_enable"));
+    if let Some(setting) = checkpoints {
+        draft.set("recompute", Fact { value: "full", place: setting.place.clone() });
+    }
+    let config = settings.iter().find(|setting| setting.value.text().ends_with("LoraConfig"));
+    let four = settings
+        .iter()
+        .find(|setting| setting.name.ends_with("load_in_4bit") && !setting.value.is_off())
+        .map(|setting| Fact { value: true, place: setting.place.clone() });
+    let eight = settings
+        .iter()
+        .find(|setting| setting.name.ends_with("load_in_8bit") && !setting.value.is_off())
+        .map(|setting| Fact { value: true, place: setting.place.clone() });
+    if let Some(config) = config.filter(|_| !draft.facts.contains_key("adapter")) {
+        let rank = settings.count(&format!("{}.r", config.name))?.map_or(8, |fact| fact.value);
+        let targets = settings.words(&format!("{}.target_modules", config.name))?.map(|words| words.value);
+        let place = Fact { value: (), place: config.place.clone() };
+        adapter(draft, &place, rank, targets, (four, eight))?;
+    }
+    Ok(())
+}
+
 /// accelerate's configuration, and its flags, of a launch.
 pub(crate) fn launcher(part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
     let Some(launch) = &part.launch else { return Ok(()) };
-    if let Some(file) = launch.options.text("config_file")? {
+    let options = &launch.options;
+    let mut all = Settings::default();
+    if let Some(file) = options.text("config_file")? {
         let Some((text, source)) = context.file(&file.value) else {
             let problem = format!("is {}, which is not there", plantui_core::text::printable(&file.value));
             return Err(file.place.error("accelerate's configuration", problem, "put it beside the job"));
         };
-        let settings = yaml::read(&text, &source)?;
-        accelerate::configuration(&settings, draft, context)?;
-        settings.iter().for_each(|setting| {
-            settings.take(&setting.name);
-        });
+        all = yaml::read(&text, &source)?;
     }
-    let options = &launch.options;
-    if options.has("use_fsdp")
-        || options.has("use_deepspeed")
-        || options.has("mixed_precision")
-        || options.has("zero_stage")
-    {
-        if let Some(word) = options.text("mixed_precision")? {
-            let known = if word.value == "no" { "fp32".to_string() } else { word.value.clone() };
-            draft.set("precision", word.with(known));
-        }
-        if let Some(stage) = options.count("zero_stage")? {
-            draft.set("zero", stage);
-        }
-        if options.is_set("use_fsdp")? {
-            match options.text("fsdp_sharding_strategy")? {
-                Some(word) => fsdp::strategy(draft, &word)?,
-                None => draft.usual("zero", 3),
-            }
-        }
-        if let Some(steps) = options.count("gradient_accumulation_steps")? {
-            draft.accumulation = Some(steps);
-        }
+    if launch.launchers.iter().any(|launcher| launcher.starts_with("accelerate")) {
+        flags(options, &mut all);
+    }
+    if all.iter().next().is_some() {
+        accelerate::configuration(&all, draft, context)?;
     }
     Ok(())
+}
+
+/// Flags of `accelerate launch` as settings of its configuration, whose values they replace.
+fn flags(options: &Settings, all: &mut Settings) {
+    let mut set = |name: &str, setting: &Setting, value: Value| {
+        all.push(Setting::new(name, value, setting.place.clone()));
+    };
+    for (flag, kind) in [("use_fsdp", "FSDP"), ("use_deepspeed", "DEEPSPEED"), ("use_megatron_lm", "MEGATRON_LM")] {
+        if let Some(setting) = options.take(flag) {
+            set("distributed_type", setting, Value::Text(kind.into()));
+        }
+    }
+    const DEEPSPEED: [&str; 5] = [
+        "zero_stage",
+        "offload_optimizer_device",
+        "offload_param_device",
+        "deepspeed_config_file",
+        "gradient_accumulation_steps",
+    ];
+    for setting in options.iter() {
+        let name = setting.name.as_str();
+        let section = match name {
+            "num_processes" | "num_machines" | "mixed_precision" => name.to_string(),
+            "use_fsdp" | "use_deepspeed" | "use_megatron_lm" => continue,
+            _ if name.starts_with("fsdp_") => format!("fsdp_config.{name}"),
+            _ if name.starts_with("megatron_lm_") => format!("megatron_lm_config.{name}"),
+            _ if DEEPSPEED.contains(&name) => format!("deepspeed_config.{name}"),
+            _ => continue,
+        };
+        options.take(name);
+        set(&section, setting, setting.value.clone());
+        if name == "gradient_accumulation_steps" {
+            set(name, setting, setting.value.clone());
+        }
+    }
 }
 
 /// The model by its name.
@@ -180,7 +248,14 @@ pub(crate) fn arguments(settings: &Settings, draft: &mut Draft<'_>, context: &Co
     }
     let on = |name: &str| Ok::<_, LoadError>(settings.flag(name)?.filter(|fact| fact.value));
     let loaded = settings.text("torch_dtype")?.or(settings.text("dtype")?);
-    if let Some(fact) = on("bf16")?.or(on("pure_bf16")?) {
+    let pure = on("pure_bf16")?;
+    let half = loaded.as_ref().filter(|dtype| dtype.value.contains("bfloat16")).map(|dtype| dtype.with(true));
+    if let Some(fact) =
+        pure.clone().or(half).filter(|_| pure.is_some() || draft.facts.get("zero").is_none_or(|fact| fact.value == "0"))
+    {
+        weights_in_16_bits(draft, &fact);
+    }
+    if let Some(fact) = on("bf16")?.or(pure) {
         draft.set("precision", fact.with("bf16"));
     } else if let Some(fact) = on("fp16")? {
         draft.set("precision", fact.with("fp16"));
@@ -210,6 +285,12 @@ pub(crate) fn arguments(settings: &Settings, draft: &mut Draft<'_>, context: &Co
         draft.usual("fused_cross_entropy", true);
     }
     optimizer(settings, draft)?;
+    let divided = settings.has_under("deepspeed")
+        || settings.text("deepspeed")?.is_some_and(|file| file.value != "true")
+        || settings.words("fsdp")?.is_some_and(|words| words.value.iter().any(|word| word != "false"));
+    if divided && !settings.is_set("pure_bf16")? {
+        keep_copies(draft);
+    }
     if settings.has_under("deepspeed") && !settings.has("deepspeed") {
         let part = settings.part("deepspeed");
         zero::configuration(&part, draft, false)?;
@@ -248,6 +329,20 @@ pub(crate) fn arguments(settings: &Settings, draft: &mut Draft<'_>, context: &Co
     Ok(())
 }
 
+/// Weights, gradients and moments in 16 bits: without copies in 32 bits, unless DeepSpeed or FSDP keeps them.
+pub(crate) fn weights_in_16_bits<T: Clone>(draft: &mut Draft<'_>, fact: &Fact<T>) {
+    for (name, bytes) in [("master_bytes", 0), ("gradient_bytes", 2), ("moment_bytes", 2)] {
+        draft.set(name, fact.clone().map(|_| bytes));
+    }
+}
+
+/// DeepSpeed and FSDP keep weights in 32 bits beside those that the model was loaded in.
+fn keep_copies(draft: &mut Draft<'_>) {
+    for name in ["master_bytes", "gradient_bytes", "moment_bytes"] {
+        draft.facts.remove(name);
+    }
+}
+
 fn attention(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let word = settings.text("attn_implementation")?.or(settings.text("attn_impl")?).or(settings.text("flash_attn")?);
     if let Some(word) = word
@@ -262,8 +357,11 @@ fn attention(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError
 fn optimizer(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let Some(name) = settings.text("optim")?.or(settings.text("optimizer")?) else { return Ok(()) };
     let word = name.value.to_ascii_lowercase();
-    if word.contains("8bit") {
+    if word.contains("8bit") || word.contains("4bit") {
         draft.set("moment_bytes", name.with(1));
+    }
+    if word.contains("4bit") {
+        draft.note(format!("{} keeps the optimizer's state in 4 bits; memory here counts 8", name.place));
     }
     if !word.contains("adam") || word.contains("galore") || word.contains("apollo") {
         draft.note(format!("{} trains with {}; memory and time are those of Adam", name.place, name.value));

@@ -65,7 +65,13 @@ impl JobReader for LlamaFactoryReader {
             let place = Place::new("default of the engine", 0);
             draft.set("sequence_length", Fact { value: 2048, place });
         }
+        let stated = ["bf16", "fp16", "pure_bf16"].iter().any(|name| settings.has(name));
         hugging_face::arguments(settings, draft, context)?;
+        if !stated {
+            // The model is loaded in its own format.
+            draft.facts.remove("precision");
+            draft.usual("precision", "bf16");
+        }
         // Checkpointing is on unless it is switched off.
         match settings.flag("disable_gradient_checkpointing")? {
             Some(fact) => draft.set("recompute", fact.map(|off| if off { "none" } else { "full" })),

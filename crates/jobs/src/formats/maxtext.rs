@@ -107,6 +107,7 @@ impl JobReader for MaxTextReader {
         ] {
             draft.maybe(target, settings.flag(name)?.filter(|fact| fact.value));
         }
+        repeats(settings, draft)?;
         if let Some(kernel) = settings.text("attention")?.filter(|fact| fact.value == "dot_product") {
             draft.set("attention", kernel.with("unfused"));
         }
@@ -192,7 +193,10 @@ fn mesh(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     }
     let part = |name: &str| degrees.get(name).map_or(1, |fact| fact.value);
     // Weights are divided over the fsdp axis, which takes the rest by default.
-    let divided = part("fsdp") > 1 || rest.as_ref().is_none_or(|(axis, _)| *axis == "fsdp");
+    let divided = match &rest {
+        Some((axis, _)) => part("fsdp") > 1 || *axis == "fsdp",
+        None => part("fsdp") > 1 || !degrees.contains_key("fsdp"),
+    };
     let (data, fsdp) = (part("data"), part("fsdp"));
     let place = degrees
         .get("fsdp")
@@ -214,8 +218,6 @@ fn mesh(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
         draft.set("dp", Fact { value: ranks, place });
     }
     draft.maybe("vp", settings.count("num_pipeline_repeats")?.filter(|fact| fact.value > 1));
-    settings.count("num_layers_per_pipeline_stage")?;
-    settings.count("num_pipeline_microbatches")?;
     for name in [
         "num_slices",
         "compile_topology",
@@ -224,6 +226,20 @@ fn mesh(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
         "internal_compile_num_devices",
     ] {
         settings.skip(name);
+    }
+    Ok(())
+}
+
+/// Rounds of a pipeline: layers over stages and layers of a stage.
+fn repeats(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
+    let each = settings.count("num_layers_per_pipeline_stage")?.filter(|fact| fact.value > 0);
+    let stages = draft.degree("pp");
+    if let (Some(each), Some(layers)) = (each, draft.layers())
+        && stages > 1
+        && !draft.facts.contains_key("vp")
+        && layers.is_multiple_of(stages * each.value)
+    {
+        draft.set("vp", each.with(layers / (stages * each.value)));
     }
     Ok(())
 }
@@ -243,7 +259,8 @@ fn batch(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
             "give --global-batch, and a whole number with --with",
         ));
     }
-    let microbatches = if draft.degree("pp") > 1 { draft.degree("pp") } else { 1 };
+    let stated = settings.count("num_pipeline_microbatches")?.filter(|fact| fact.value > 0).map(|fact| fact.value);
+    let microbatches = if draft.degree("pp") > 1 { stated.unwrap_or(draft.degree("pp")) } else { 1 };
     let size = ((local as u64) / microbatches).max(1);
     draft.set("mbs", each.with(size));
     draft.local_batch = Some(each.with(local as u64 * steps));

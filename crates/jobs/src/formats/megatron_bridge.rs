@@ -77,8 +77,16 @@ impl JobReader for MegatronBridgeReader {
         if let Some(name) = settings.iter().find(|setting| setting.name.ends_with("from_hf_pretrained.0")) {
             names::set(draft, Fact { value: name.value.text(), place: name.place.clone() }, context);
         }
-        of_recipe(part, draft);
+        of_recipe(part, draft, context);
+        overridden(settings, draft)?;
         peft(settings, draft)?;
+        if !draft.facts.contains_key("adapter")
+            && settings.look("peft").is_none()
+            && ["peft", "lora"].iter().any(|word| part.name.split('_').any(|part| part == *word))
+        {
+            draft.assume("adapter", "lora:r=32, as the recipe is named", "--adapter");
+            draft.usual("adapter", "lora:r=32");
+        }
         length(settings, &mut all)?;
         precision(settings, &mut all, &part.name)?;
         // Defaults of every recipe.
@@ -138,10 +146,10 @@ const OWN: [&str; 3] = ["tp_comm_overlap", "overlap_moe_expert_parallel_comm", "
 
 /// Model and devices in the name of a recipe: `llama3_8b_pretrain_8gpu_h100_bf16_config`. A recipe that starts from one of
 /// another file does not state the rest.
-fn of_recipe(part: &Part, draft: &mut Draft<'_>) {
+fn of_recipe(part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) {
     let base = part.settings.iter().find(|setting| {
         let text = setting.value.text();
-        ["cfg", "config"].contains(&setting.name.as_str()) && text.ends_with("_config")
+        ["cfg", "config"].contains(&setting.name.as_str()) && (text.ends_with("_config") || text.ends_with("_common"))
     });
     let line = base.map_or(0, |setting| setting.place.line);
     let place = Place::new(draft.source, line);
@@ -160,7 +168,19 @@ fn of_recipe(part: &Part, draft: &mut Draft<'_>) {
             draft.set("devices", Fact { value: devices, place });
         }
     }
-    if let Some(base) = base {
+    // Functions elsewhere that are given the configuration.
+    for setting in part.settings.iter() {
+        let given = setting.value.text();
+        let root = |word: &str| ["cfg", "config"].contains(&word.split('.').next().unwrap_or_default());
+        if let Some(name) = setting.name.strip_prefix("call ").filter(|_| given.split(',').any(root)) {
+            draft.note(format!(
+                "{} calls {name}({given}), which is not in this file: what it sets is not read",
+                setting.place
+            ));
+        }
+    }
+    let here = |name: &str| context.document.parts.iter().any(|part| part.name == name);
+    if let Some(base) = base.filter(|base| !here(&base.value.text())) {
         let told = format!(
             "{} starts from {}(), which is in another file: what that sets is not read",
             base.place,
@@ -168,6 +188,19 @@ fn of_recipe(part: &Part, draft: &mut Draft<'_>) {
         );
         draft.note(told);
     }
+}
+
+/// Refuses sizes that a recipe changes of a model that it names.
+fn overridden(settings: &Settings, draft: &Draft<'_>) -> Result<(), LoadError> {
+    let Some(model) = draft.model.as_ref().filter(|_| draft.options.model.is_none()) else { return Ok(()) };
+    for (field, own) in [("num_layers", model.value.layers.len() as u64), ("hidden_size", model.value.hidden)] {
+        let Some(setting) = settings.look(&format!("model.{field}")) else { continue };
+        if setting.value.text() != own.to_string() {
+            let problem = format!("is {}, and {} has {own}", setting.value.text(), model.value.name);
+            return Err(setting.error(problem, "give the changed model as MODEL, a config.json"));
+        }
+    }
+    Ok(())
 }
 
 /// Published model of a recipe's words.

@@ -83,7 +83,7 @@ fn devices(launch: &Launch, options: &Settings) -> Result<Option<Devices>, LoadE
     }
     if has("srun") || has("mpirun") {
         let all = options.count_of(&["ntasks", "np"])?.or(options.count("sbatch.ntasks")?);
-        let machines = options.count_of(&["nodes", "sbatch.nodes", "sbatch.n"])?;
+        let machines = options.count_of(&["nodes", "sbatch.nodes"])?;
         if let Some(all) = all {
             return Ok(Some(Devices::All(all)));
         }

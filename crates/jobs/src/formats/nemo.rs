@@ -88,6 +88,15 @@ impl JobReader for NemoReader {
             arguments.push(Setting::new(word, Value::Bool(true), place));
         }
         optimizer(settings, &mut arguments)?;
+        // NeMo's width does not depend on the activation function.
+        if let Some(hidden) = arguments.count("hidden_size")?.filter(|_| !arguments.has("ffn_hidden_size")) {
+            arguments.push(Setting::new("ffn_hidden_size", Value::Text((4 * hidden.value).to_string()), hidden.place));
+        }
+        if settings.look("trainer.devices").is_some_and(|setting| setting.value.text() == "-1") {
+            draft.per_machine = None;
+            draft.machines = None;
+            draft.note("trainer.devices is -1, all devices of each machine: give their number with --devices");
+        }
         megatron::arguments(&arguments, draft, false)?;
         let none = |name: &str| EFFECTS.has_none(&format!("model.{name}")) || name.starts_with("fsdp");
         arguments.iter().filter(|setting| none(&setting.name)).for_each(|setting| {

@@ -18,6 +18,7 @@ use crate::{
 pub(crate) struct SwiftReader;
 
 const OWN_NONE: &str = "\
+        per_device_eval_batch_size eval_batch_size
         dataset val_dataset cached_dataset split_dataset_ratio columns system max_epochs lora_alpha lora_dropout lora_bias
         num_workers dataset_num_proc dataset_shuffle load_from_cache_file use_hf model_author model_name_ finetune no_save_optim no_save_rng
         create_checkpoint_symlink lazy_tokenize truncation_strategy loss_scale template agent_template use_chat_template
@@ -135,6 +136,7 @@ fn of_megatron(settings: &Settings, draft: &mut Draft<'_>, context: &Context<'_>
 
 fn of_transformers(part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
     let settings = &part.settings;
+    hugging_face::launcher(part, draft, context)?;
     hugging_face::base(settings, draft, context)?;
     if !settings.has("per_device_train_batch_size") && !settings.has("batch_size") {
         draft.set("mbs", usual(1));

@@ -10,7 +10,7 @@ use crate::{
     effects::Effects,
     format::{Context, JobReader},
     job::Draft,
-    setting::{Fact, Settings, Value},
+    setting::{Fact, Setting, Settings, Value},
 };
 
 /// Reads torchtitan's jobs.
@@ -89,6 +89,7 @@ impl JobReader for TorchTitanReader {
                 "training.tensor_parallel_degree",
                 "model.flavor",
                 "training.data_parallel_shard_degree",
+                FILE,
             ],
             // A helper that sets a part of a configuration is no job.
             Syntax::Python => {
@@ -110,7 +111,8 @@ impl JobReader for TorchTitanReader {
     }
 
     fn read(&self, part: &Part, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
-        let settings = &part.settings;
+        let all = with_file(part, context)?;
+        let settings = &all;
         draft.usual("stack", "torchtitan");
         model(settings, draft, &part.name, context)?;
         degrees(settings, draft)?;
@@ -120,12 +122,42 @@ impl JobReader for TorchTitanReader {
         recomputation(settings, draft, registry)?;
         software(settings, draft)?;
         converter(context, draft);
+        let used = |setting: &&Setting| settings.was_taken(&setting.name);
+        part.settings.iter().filter(used).for_each(|setting| {
+            part.settings.take(&setting.name);
+        });
+        if let Some(file) = part.settings.take(FILE) {
+            let own = file.place.clone();
+            let rest: Vec<Setting> = settings
+                .iter()
+                .filter(|setting| setting.place.file != own.file && !settings.was_taken(&setting.name))
+                .cloned()
+                .collect();
+            let mut others = Settings::default();
+            rest.into_iter().for_each(|setting| others.push(setting));
+            draft.leave(&others, &EFFECTS)?;
+        }
         Ok(())
     }
 
     fn effects(&self) -> &'static Effects {
         &EFFECTS
     }
+}
+
+/// Flag that names the file of a job.
+const FILE: &str = "job.config_file";
+
+/// Settings of the file that a command names, with the command's own behind them.
+fn with_file(part: &Part, context: &Context<'_>) -> Result<Settings, LoadError> {
+    let Some(name) = part.settings.look(FILE) else { return Ok(part.settings.clone()) };
+    let Some((text, source)) = context.file(&name.value.text()) else {
+        let problem = format!("is {}, which is not there", name.value.text());
+        return Err(name.error(problem, "put it beside the job"));
+    };
+    let mut all = crate::syntax::toml::read(&text, &source)?;
+    part.settings.iter().for_each(|setting| all.push(setting.clone()));
+    Ok(all)
 }
 
 /// Precision of an export, which leaves the converter to the user: `fill in: a converter of the model for fp8`.
@@ -342,7 +374,15 @@ fn batch(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
 }
 
 fn recomputation(settings: &Settings, draft: &mut Draft<'_>, registry: bool) -> Result<(), LoadError> {
-    let mode = settings.text("activation_checkpoint.mode")?;
+    // "none" is a mode, not an absent one.
+    let off = settings.look("activation_checkpoint.mode").filter(|setting| setting.value.text() == "none");
+    let mode = match off {
+        Some(off) => {
+            settings.skip("activation_checkpoint.mode");
+            Some(Fact { value: "none".to_string(), place: off.place.clone() })
+        }
+        None => settings.text("activation_checkpoint.mode")?,
+    };
     let option = settings.text("activation_checkpoint.selective_ac_option")?;
     let stated = settings
         .look("activation_checkpoint")

@@ -103,7 +103,11 @@ fn batch(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let dynamic = settings.flag(&own("use_dynamic_bsz"))?.filter(|fact| fact.value);
     let most = settings.count(&own("ppo_max_token_len_per_gpu"))?;
     let size = settings.count(&own("ppo_micro_batch_size_per_gpu"))?;
-    settings.count(&own("ppo_micro_batch_size"))?;
+    // An older name counts the sequences of all devices.
+    let all = settings.count(&own("ppo_micro_batch_size"))?;
+    let devices = draft.per_machine.as_ref().map_or(1, |each| each.value)
+        * draft.machines.as_ref().map_or(1, |machines| machines.value);
+    let size = size.or(all.map(|fact| fact.with((fact.value / devices.max(1)).max(1))));
     match (dynamic, size) {
         (Some(dynamic), _) => {
             let tokens = most.map_or(16_384, |fact| fact.value);

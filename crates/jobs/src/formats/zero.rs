@@ -76,6 +76,14 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
         (None, None) if alone => draft.usual("precision", "fp32"),
         (None, None) => {}
     }
+    // A batch alone is one step of all devices.
+    if alone
+        && draft.facts.contains_key("global_batch")
+        && !draft.facts.contains_key("mbs")
+        && draft.accumulation.is_none()
+    {
+        draft.chunks = Some(Fact { value: 1, place: crate::setting::Place::new("default of the engine", 0) });
+    }
     let stage = settings.count("zero_optimization.stage")?;
     let pipeline = settings.count("pipeline.stages")?;
     let stage_number = stage.as_ref().map_or(0, |fact| fact.value);

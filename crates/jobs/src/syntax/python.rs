@@ -169,6 +169,7 @@ impl Reader<'_> {
                         self.assignment(&assign.target, value, constants, settings, condition);
                     }
                 }
+                Stmt::AugAssign(assign) => self.augmented(assign, constants, settings, condition),
                 Stmt::Return(done) => {
                     if let Some(Expr::Call(call)) = done.value.as_deref() {
                         self.call("", call, constants, settings, condition);
@@ -191,6 +192,45 @@ impl Reader<'_> {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// `x += 1`, of a constant or a setting.
+    fn augmented(
+        &mut self,
+        assign: &ast::StmtAugAssign,
+        constants: &mut Constants,
+        settings: &mut Settings,
+        condition: Option<&str>,
+    ) {
+        let by = self.value(&assign.value, constants);
+        let result = |before: Value| match condition {
+            Some(condition) => Value::Unknown(condition.into()),
+            None => combined(assign.op, before, by.clone()),
+        };
+        match (&*assign.target, path_of(&assign.target)) {
+            (Expr::Name(name), _) => {
+                if let Some(before) = constants.get(name.id.as_str()).cloned() {
+                    let value = result(before);
+                    if !self.defines.contains_key(name.id.as_str()) {
+                        constants.insert(name.id.to_string(), value.clone());
+                    }
+                    if settings.has(name.id.as_str()) {
+                        settings.push(Setting::new(name.id.as_str(), value, self.place(assign)));
+                    }
+                }
+            }
+            (_, Some(path)) => {
+                let (root, inner) = path.split_once('.').unwrap_or(("", path.as_str()));
+                let inner =
+                    self.aliases.get(root).map_or_else(|| inner.to_string(), |alias| format!("{alias}.{inner}"));
+                let place = self.place(assign);
+                let list = self.parts.get_mut(root).unwrap_or(settings);
+                let unknown = Value::Unknown("a change of a value that is set in another file".into());
+                let before = list.look(&inner).map_or(unknown, |setting| setting.value.clone());
+                list.push(Setting::new(&inner, result(before), place));
+            }
+            _ => {}
         }
     }
 
@@ -235,6 +275,10 @@ impl Reader<'_> {
             }
             Expr::Compare(compare) => {
                 let ([operator], [right]) = (&compare.ops[..], &compare.comparators[..]) else { return None };
+                // A field of a configuration has a value that is set elsewhere.
+                if [&*compare.left, right].iter().any(|side| matches!(side, Expr::Attribute(_) | Expr::Subscript(_))) {
+                    return None;
+                }
                 let left = self.value(&compare.left, constants);
                 let right = self.value(right, constants);
                 // The usual guard of a script.
@@ -258,6 +302,7 @@ impl Reader<'_> {
                     },
                 }
             }
+            Expr::Attribute(_) | Expr::Subscript(_) => None,
             other => match self.value(other, constants) {
                 Value::Unknown(_) => None,
                 value => Some(!value.is_off()),
@@ -430,11 +475,24 @@ impl Reader<'_> {
                 Some(name) => {
                     self.setting(&join(name.as_str()), &keyword.value, &keyword.value, constants, settings, condition);
                 }
-                None => {
-                    if let Expr::Dict(dict) = &keyword.value {
-                        self.dictionary(path, dict, constants, settings, condition);
+                None => match &keyword.value {
+                    Expr::Dict(dict) => self.dictionary(path, dict, constants, settings, condition),
+                    // `**options`, a dictionary of the file.
+                    other => {
+                        let name = path_of(other).unwrap_or_default();
+                        let known: Vec<Setting> = settings
+                            .under(&name)
+                            .map(|(field, setting)| {
+                                Setting::new(&join(field), setting.value.clone(), setting.place.clone())
+                            })
+                            .collect();
+                        if known.is_empty() {
+                            let told = format!("`**{name}`, which is no dictionary of the file");
+                            self.push(settings, &join("found"), Value::Unknown(told), &keyword.value, condition);
+                        }
+                        known.into_iter().for_each(|setting| settings.push(setting));
                     }
-                }
+                },
             }
         }
     }
@@ -464,11 +522,24 @@ impl Reader<'_> {
         condition: Option<&str>,
     ) {
         let Some(name) = path_of(&call.func) else { return };
+        // `setattr(config.model, "x", 4)`
+        if let ("setattr", [object, Expr::StringLiteral(field), value]) = (name.as_str(), &*call.arguments.args) {
+            let object = path_of(object).unwrap_or_default();
+            let field = field.value.to_str();
+            let path =
+                object.split_once('.').map_or_else(|| field.to_string(), |(_, inner)| format!("{inner}.{field}"));
+            let value = self.value(value, constants);
+            self.push(settings, &path, value, call, condition);
+            return;
+        }
+        // What it is given, by which a reader knows whether it may change the configuration.
+        let given: Vec<String> = call.arguments.args.iter().filter_map(path_of).collect();
+        let given = if given.is_empty() { Value::Bool(true) } else { Value::Text(given.join(",")) };
         match self.functions.get(name.as_str()).copied() {
             Some(function) if condition.is_none() => {
                 self.function(function, constants, &BTreeMap::new(), settings);
             }
-            _ => self.push(settings, &format!("call {name}"), Value::Bool(true), call, condition),
+            _ => self.push(settings, &format!("call {name}"), given, call, condition),
         }
     }
 

@@ -8,7 +8,7 @@ mod layout;
 mod log;
 mod model;
 
-use plantui_core::source::LoadError;
+use plantui_core::{source::LoadError, workload::training::Model};
 
 use crate::{
     document::{Part, Syntax},
@@ -58,6 +58,16 @@ impl JobReader for MegatronReader {
             let repair = "give a job that trains a decoder or BERT, such as pretrain_gpt.py";
             return Err(LoadError::file(draft.source, problem, repair));
         }
+        let hybrid = ["hybrid_override_pattern", "hybrid_layer_pattern", "is_hybrid_model", "hybrid_attention_ratio"];
+        if program.contains("mamba") && !hybrid.iter().any(|name| part.settings.has(name)) {
+            let problem =
+                format!("starts {program} without a pattern of its layers: a model of state-space layers alone");
+            let repair = "give the model as MODEL, or state --hybrid-override-pattern with --with";
+            return Err(LoadError::file(draft.source, problem, repair));
+        }
+        if context.document.syntax == Syntax::Dump && !context.document.text.contains("end of arguments") {
+            draft.note("the log ends inside the arguments: what it does not list has the engine's default");
+        }
         exported_vocabulary(context, draft);
         arguments(&part.settings, draft, program.contains("bert"))?;
         deepspeed(&part.settings, draft, context)?;
@@ -94,10 +104,13 @@ pub(crate) fn arguments(settings: &Settings, draft: &mut Draft<'_>, encoder: boo
         ("expert_model_parallel_size", "ep"),
         ("micro_batch_size", "mbs"),
         ("global_batch_size", "global_batch"),
-        ("world_size", "devices"),
     ] {
-        draft.maybe(fact, settings.count(name)?.filter(|fact| fact.value > 0));
+        if let Some(setting) = settings.look(name).filter(|setting| setting.value.text().starts_with('-')) {
+            return Err(setting.error(format!("is `{}`, must be from 1", setting.value.text()), "correct it"));
+        }
+        draft.maybe(fact, settings.count(name)?);
     }
+    draft.maybe("devices", settings.count("world_size")?.filter(|fact| fact.value > 0));
     if let Some(data) = settings.count("data_parallel_size")?
         && !draft.facts.contains_key("devices")
     {
@@ -113,8 +126,12 @@ pub(crate) fn arguments(settings: &Settings, draft: &mut Draft<'_>, encoder: boo
     }
     let layers = settings.count_of(&["num_layers", "encoder_num_layers"])?;
     layout::stages(settings, draft, layers.as_ref())?;
+    let named = draft.known_model().is_some_and(Model::has_experts);
     draft.model = model::model(settings, draft, encoder)?;
-    experts(settings, draft)?;
+    // A mixture that is named apart has its experts' arguments read by the caller.
+    if !named || draft.known_model().is_some_and(Model::has_experts) {
+        experts(settings, draft)?;
+    }
     precision(settings, draft)?;
     recomputation(settings, draft)?;
     sharding(settings, draft)?;
@@ -131,7 +148,7 @@ pub(crate) fn effects() -> &'static Effects {
 /// # Errors
 /// [`LoadError`] for a value that cannot be read.
 pub(crate) fn of_experts(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
-    draft.maybe("ep", settings.count("expert_model_parallel_size")?.filter(|fact| fact.value > 0));
+    draft.maybe("ep", settings.count("expert_model_parallel_size")?);
     experts(settings, draft)
 }
 
@@ -248,7 +265,9 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadE
     // Names of Megatron-DeepSpeed and of releases before 2022.
     let old = settings.flag("checkpoint_activations")?.filter(|fact| fact.value);
     let ds = settings.flag("deepspeed_activation_checkpointing")?.filter(|fact| fact.value);
-    let method = settings.text("recompute_method")?.or(settings.text("activations_checkpoint_method")?);
+    let method = settings.text("recompute_method")?;
+    // Releases before 2022 have the method alone.
+    let old_method = settings.text("activations_checkpoint_method")?;
     let count =
         settings.count_of(&["recompute_num_layers", "activations_checkpoint_num_layers", "checkpoint_num_layers"])?;
     let modules = settings.words("recompute_modules")?;
@@ -256,7 +275,7 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadE
         (Some(granularity), ..) => granularity,
         (None, Some(selective), _) => selective.with("selective".to_string()),
         (None, None, Some(old)) => old.with("full".to_string()),
-        (None, None, None) => match &method {
+        (None, None, None) => match &old_method {
             Some(method) => method.with("full".to_string()),
             None => {
                 draft.usual("recompute", "none");
@@ -264,6 +283,7 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadE
             }
         },
     };
+    let method = method.or(old_method);
     let text = match what.value.as_str() {
         "selective" => match modules {
             Some(modules) if !modules.value.is_empty() => {
@@ -276,9 +296,11 @@ fn recomputation(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadE
             }
             _ => "selective:core_attn".into(),
         },
-        "full" if method.is_some_and(|method| method.value == "block") => {
-            count.map_or_else(|| "full:1".into(), |count| format!("full:{}", count.value.max(1)))
-        }
+        "full" if method.is_some_and(|method| method.value == "block") => match count {
+            None => "full:1".into(),
+            Some(count) if count.value == 0 => "none".into(),
+            Some(count) => format!("full:{}", count.value),
+        },
         "full" => "full".into(),
         other => {
             let problem = format!("is `{}`, must be selective or full", plantui_core::text::printable(other));
@@ -453,6 +475,9 @@ fn attention(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError
 /// Settings of DeepSpeed beside the arguments.
 fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, context: &Context<'_>) -> Result<(), LoadError> {
     let stage = settings.count("zero_stage")?;
+    if let Some(stage) = &stage {
+        draft.set("zero", stage.clone());
+    }
     let file = settings.file("deepspeed_config")?;
     settings.flag("deepspeed")?;
     if let Some(file) = file {
@@ -465,9 +490,14 @@ fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, context: &Context<'_>) 
             }
         }
         draft.accumulation = None;
-    }
-    if let Some(stage) = stage {
-        draft.set("zero", stage);
+        // DeepSpeed reads its own file.
+        if let (Some(stage), Some(zero)) = (stage, draft.facts.get("zero"))
+            && stage.value.to_string() != zero.value
+        {
+            let told =
+                format!("{} states ZeRO {}, and {} {}, which counts", stage.place, stage.value, zero.place, zero.value);
+            draft.note(told);
+        }
     }
     Ok(())
 }

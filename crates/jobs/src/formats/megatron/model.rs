@@ -187,8 +187,8 @@ fn experts(settings: &Settings, width: u64, shape: &Shape) -> Result<Option<Expe
     let groups = settings.count_of(&["moe_router_num_groups"])?;
     let limit = settings.count_of(&["moe_router_group_topk", "moe_router_topk_limited_devices"])?;
     let Some(count) = count.filter(|count| count.value > 1) else { return Ok(None) };
-    // Megatron's default of --moe-router-topk.
-    let chosen = chosen.map_or(2, |fact| fact.value);
+    // Megatron's default of --moe-router-topk, and Megatron-DeepSpeed's of --topk.
+    let chosen = chosen.map_or(if is_deepspeed(settings) { 1 } else { 2 }, |fact| fact.value);
     if chosen == 0 || chosen > count.value {
         let problem = format!("is {chosen}, of {} experts", count.value);
         return Err(count.place.error("moe_router_topk", problem, "correct it"));
@@ -204,9 +204,20 @@ fn experts(settings: &Settings, width: u64, shape: &Shape) -> Result<Option<Expe
     }))
 }
 
+/// True for arguments of Megatron-DeepSpeed.
+fn is_deepspeed(settings: &Settings) -> bool {
+    settings.has("deepspeed") || settings.has("deepspeed_config")
+}
+
 /// Layers with experts: a period, or a list as Python writes it.
 fn frequency(settings: &Settings, layers: usize) -> Result<Vec<bool>, LoadError> {
-    let Some(setting) = settings.take("moe_layer_freq") else { return Ok(vec![true; layers]) };
+    let interval = settings.count("expert_interval")?;
+    let Some(setting) = settings.take("moe_layer_freq") else {
+        // Megatron-DeepSpeed's experts are in every second layer by default, the last of each group.
+        let usual = if is_deepspeed(settings) { 2 } else { 1 };
+        let every = usize::try_from(interval.map_or(usual, |fact| fact.value.max(1))).unwrap_or(usize::MAX);
+        return Ok((1..=layers).map(|layer| layer % every == 0).collect());
+    };
     let text = setting.value.text();
     let refuse = |problem: String| Err(setting.error(problem, "write a period, or a list of 0 and 1 for every layer"));
     if let Ok(period) = text.trim().parse::<usize>() {

@@ -93,13 +93,18 @@ impl Evaluator<'_> {
             let line = lines.at(piece.start_index);
             match &piece.piece {
                 WordPiece::DoubleQuotedSequence(inner) | WordPiece::GettextDoubleQuotedSequence(inner) => {
-                    fields.started = true;
+                    // Quotes make an empty field, except around a list without values.
+                    fields.started |= inner.is_empty();
                     let mut inner_lines = Lines::new(word, lines.first);
                     for piece in inner {
                         let line = inner_lines.at(piece.start_index);
                         match self.several(&piece.piece, true, line) {
-                            Some(values) => fields.add_each(&values, true),
+                            Some(values) => {
+                                fields.started |= !values.is_empty();
+                                fields.add_each(&values, true);
+                            }
                             None => {
+                                fields.started = true;
                                 let text = self.piece(&piece.piece, line);
                                 fields.add(&text);
                             }

@@ -93,6 +93,10 @@ struct State {
     arguments: Option<Vec<Text>>,
     /// True after `exit`, or after `return` in a function.
     ended: bool,
+    /// Loops that `break` or `continue` still leaves.
+    leaving: u32,
+    /// True if the last of them goes on with its next pass.
+    continues: bool,
 }
 
 struct Evaluator<'a> {
@@ -108,6 +112,10 @@ struct Evaluator<'a> {
     depth: usize,
     /// Added to the lines of a text that is evaluated apart.
     offset: u32,
+    /// Values that `local` hid, for each function that runs.
+    hidden: Vec<BTreeMap<String, Option<Variable>>>,
+    /// Condition under which the loop may have been left.
+    maybe_left: Option<String>,
     /// Place in the source behind which the next element of an array is looked for.
     cursor: usize,
 }
@@ -137,6 +145,8 @@ pub(crate) fn evaluate(
         steps: 0,
         depth: 0,
         offset: 0,
+        hidden: vec![],
+        maybe_left: None,
         cursor: 0,
     };
     evaluator.prepare();
@@ -169,6 +179,18 @@ fn parse(text: &str) -> Result<Vec<CompoundList>, Wrong> {
             }
         }
     }
+    // The parser takes the number of a file descriptor for one of 32 bits.
+    let long = |line: &str| {
+        let mut digits = 0;
+        line.bytes().any(|byte| {
+            let redirects = matches!(byte, b'<' | b'>') && digits > 9;
+            digits = if byte.is_ascii_digit() { digits + 1 } else { 0 };
+            redirects
+        })
+    };
+    if let Some(line) = text.lines().position(long) {
+        return Err(("redirects a file descriptor that no shell has".into(), Some(line + 1)));
+    }
     let options = ParserOptions::default();
     let mut parser = Parser::new(std::io::Cursor::new(text.as_bytes()), &options);
     match parser.parse_program() {
@@ -188,6 +210,10 @@ fn parse(text: &str) -> Result<Vec<CompoundList>, Wrong> {
 fn batch_options(text: &str) -> Vec<(String, String, u32)> {
     let mut all = vec![];
     for (number, line) in text.lines().enumerate() {
+        // sbatch reads the lines before the first command.
+        if !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+            break;
+        }
         let Some(options) = line.trim_start().strip_prefix("#SBATCH") else { continue };
         let options = options.split(" #").next().unwrap_or_default();
         let mut words = options.split_whitespace().peekable();
@@ -244,7 +270,7 @@ impl Evaluator<'_> {
     fn list(&mut self, list: &CompoundList) -> Option<bool> {
         let mut status = Some(true);
         for item in &list.0 {
-            if self.state.ended || self.steps >= MOST_STEPS {
+            if self.state.ended || self.state.leaving > 0 || self.steps >= MOST_STEPS {
                 break;
             }
             status = self.and_or(&item.0);
@@ -255,7 +281,7 @@ impl Evaluator<'_> {
     fn and_or(&mut self, list: &AndOrList) -> Option<bool> {
         let mut status = self.pipeline(&list.first);
         for next in &list.additional {
-            if self.state.ended {
+            if self.state.ended || self.state.leaving > 0 {
                 break;
             }
             let (pipeline, wanted) = match next {
@@ -308,6 +334,11 @@ impl Evaluator<'_> {
             self.state = other;
             return;
         }
+        if other.leaving != self.state.leaving {
+            // Which branch leaves the loop is not known: later passes may happen or not.
+            self.maybe_left = Some(condition.into());
+            (self.state.leaving, self.state.continues) = (0, false);
+        }
         let mut names: Vec<String> = self.state.variables.keys().chain(other.variables.keys()).cloned().collect();
         names.sort();
         names.dedup();
@@ -317,7 +348,7 @@ impl Evaluator<'_> {
                 continue;
             }
             let shown = |variable: Option<&Variable>| match variable {
-                Some(Variable::Scalar(text)) => format!("`{}`", text.shown()),
+                Some(Variable::Scalar(text)) => format!("`{}`", one_line(&text.shown())),
                 Some(Variable::Array(_) | Variable::Map(_)) => "a list".into(),
                 None => "not set".into(),
             };
@@ -387,27 +418,41 @@ impl Evaluator<'_> {
                     Some(words) => words.iter().flat_map(|word| self.fields(&word.value, line)).collect(),
                     None => self.state.arguments.clone().unwrap_or_default(),
                 };
+                let before = self.maybe_left.take();
                 for value in values.iter().take(256) {
-                    self.assign(&clause.variable_name, value.clone());
-                    self.list(&clause.body.list);
+                    let pass = |evaluator: &mut Self| {
+                        evaluator.assign(&clause.variable_name, value.clone());
+                        evaluator.list(&clause.body.list);
+                    };
+                    if self.pass(pass) {
+                        break;
+                    }
                 }
+                self.maybe_left = before;
                 None
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
                 let until = matches!(compound, CompoundCommand::UntilClause(_));
+                let before = self.maybe_left.take();
                 for _ in 0..1000 {
                     match self.list(&clause.0) {
-                        Some(holds) if holds != until => self.list(&clause.1.list),
-                        Some(_) => return Some(true),
+                        Some(holds) if holds != until => {
+                            let left = self.pass(|evaluator| {
+                                evaluator.list(&clause.1.list);
+                            });
+                            if left {
+                                break;
+                            }
+                        }
+                        Some(_) => break,
                         None => {
                             self.unknown_loop(&clause.0, &clause.1.list, line);
-                            return None;
+                            (self.state.leaving, self.state.continues) = (0, false);
+                            break;
                         }
-                    };
-                    if self.state.ended {
-                        break;
                     }
                 }
+                self.maybe_left = before;
                 None
             }
             CompoundCommand::ArithmeticForClause(clause) => {
@@ -418,7 +463,12 @@ impl Evaluator<'_> {
                 for _ in 0..1000 {
                     match self.arithmetic(&value(&clause.condition), line) {
                         Ok(holds) if known && holds != 0 => {
-                            self.list(&clause.body.list);
+                            let left = self.pass(|evaluator| {
+                                evaluator.list(&clause.body.list);
+                            });
+                            if left {
+                                break;
+                            }
                             let _ = self.arithmetic(&value(&clause.updater), line);
                         }
                         Ok(_) if known => break,
@@ -434,6 +484,23 @@ impl Evaluator<'_> {
             }
             CompoundCommand::Coprocess(_) => None,
         }
+    }
+
+    /// One pass of a loop; true if the loop is left behind it.
+    fn pass(&mut self, body: impl FnOnce(&mut Self)) -> bool {
+        match self.maybe_left.clone() {
+            Some(condition) => self.uncertain(&condition, body),
+            None => body(self),
+        }
+        if self.state.leaving == 0 {
+            return self.state.ended;
+        }
+        self.state.leaving -= 1;
+        let goes_on = self.state.leaving == 0 && self.state.continues;
+        if goes_on {
+            self.state.continues = false;
+        }
+        !goes_on
     }
 
     /// Loop with an unknown condition. One over the script's arguments does nothing without arguments; another one runs
@@ -542,15 +609,25 @@ impl Evaluator<'_> {
             return Some(true);
         };
         words.extend(self.fields(&name.value, self.word_line(name, line)));
-        let declares = words
-            .first()
-            .and_then(|word| word.read().ok())
-            .is_some_and(|word| ["export", "declare", "local", "readonly", "typeset"].contains(&word.as_str()));
+        let declaration = words.first().and_then(|word| word.read().ok()).unwrap_or_default();
+        let declares = ["export", "declare", "local", "readonly", "typeset"].contains(&declaration.as_str());
+        let mut hides = ["declare", "local", "typeset"].contains(&declaration.as_str());
         for item in command.suffix.iter().flat_map(|suffix| &suffix.0) {
             match item {
-                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if declares => self.assignment(assignment),
+                CommandPrefixOrSuffixItem::AssignmentWord(assignment, _) if declares => {
+                    if let (true, AssignmentName::VariableName(name)) = (hides, &assignment.name) {
+                        self.hide(name);
+                    }
+                    self.assignment(assignment);
+                }
                 CommandPrefixOrSuffixItem::Word(word) | CommandPrefixOrSuffixItem::AssignmentWord(_, word) => {
                     let line = self.word_line(word, line);
+                    if hides && word.value.starts_with('-') && word.value.contains('g') {
+                        hides = false;
+                    } else if hides && is_name(&word.value) {
+                        self.hide(&word.value);
+                        self.state.variables.remove(&word.value);
+                    }
                     words.extend(self.fields(&word.value, line));
                 }
                 CommandPrefixOrSuffixItem::IoRedirect(redirect) => redirects.push(redirect),
@@ -607,13 +684,22 @@ impl Evaluator<'_> {
                 Some(true)
             }
             "shift" => {
-                if let Some(arguments) = self.state.arguments.as_mut().filter(|arguments| !arguments.is_empty()) {
-                    arguments.remove(0);
+                let count = words.get(1).map_or(Some(1), |word| word.shown().parse::<usize>().ok());
+                match (self.state.arguments.as_mut(), count) {
+                    (Some(arguments), Some(count)) if count <= arguments.len() => drop(arguments.drain(..count)),
+                    (Some(_), Some(_)) => return Some(false),
+                    (Some(_), None) => self.state.arguments = None,
+                    (None, _) => {}
                 }
                 Some(true)
             }
             "exit" | "return" => {
                 self.state.ended = true;
+                None
+            }
+            "break" | "continue" => {
+                let levels = words.get(1).and_then(|word| word.shown().parse().ok()).unwrap_or(1);
+                (self.state.leaving, self.state.continues) = (levels, name == "continue");
                 None
             }
             ":" | "true" => Some(true),
@@ -692,11 +778,29 @@ impl Evaluator<'_> {
         }
         self.depth += 1;
         let arguments = self.state.arguments.replace(words[1..].to_vec());
+        self.hidden.push(BTreeMap::new());
         let status = self.compound(&body.0, line);
+        for (name, value) in self.hidden.pop().unwrap_or_default() {
+            match value {
+                Some(value) => drop(self.state.variables.insert(name, value)),
+                None => drop(self.state.variables.remove(&name)),
+            }
+        }
         self.state.arguments = arguments;
         self.state.ended = false;
         self.depth -= 1;
         status
+    }
+
+    /// Remembers the value that a function's own variable hides.
+    fn hide(&mut self, name: &str) {
+        if self.defines.contains_key(name) {
+            return;
+        }
+        let value = self.state.variables.get(name).cloned();
+        if let Some(hidden) = self.hidden.last_mut() {
+            hidden.entry(name.into()).or_insert(value);
+        }
     }
 
     /// Words as a script. An unknown segment becomes a variable, so that its reason stays one word.
