@@ -121,14 +121,15 @@ impl LimitArgs {
         let given = |(name, value): (&str, Option<String>)| {
             value.map(|value| (name.to_string(), value, format!("--{}", name.replace('_', "-"))))
         };
-        Ok(facts.into_iter().filter_map(given).collect())
+        Ok(facts.into_iter().filter_map(given).chain(self.profile.facts()).collect())
     }
 
     /// True if a flag is given that states no fact of a job.
     pub(super) fn are_more_than_facts(&self) -> bool {
         let training =
             TrainingArgs { hardware: None, sequence_length: vec![], precision: None, ..self.training.clone() };
-        LimitArgs { devices: None, batch: None, training, ..self.clone() } != LimitArgs::default()
+        let profile = ProfileArgs { micro_batch: None, ..self.profile.clone() };
+        LimitArgs { devices: None, batch: None, training, profile, ..self.clone() } != LimitArgs::default()
     }
 
     /// Applies the model flags to a loaded workload.
@@ -157,7 +158,10 @@ impl LimitArgs {
     /// As [`LimitArgs::load`].
     pub(super) fn load_for(&self, workload: &Path, plan: &Path) -> Result<Workload, Failure> {
         self.check_single()?;
-        self.profile.over_for(self.training.load_for(workload, plan, self.topology.as_deref())?, plan)
+        self.profile.over_for(
+            self.training.load_for(workload, plan, self.topology.as_deref(), self.profile.facts().as_slice())?,
+            plan,
+        )
     }
 
     /// The same without the topology.

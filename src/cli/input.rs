@@ -4,7 +4,7 @@ use std::{io, path::Path, sync::OnceLock};
 
 use serde_json::value::RawValue;
 
-use super::job_input::{self, GivenFact};
+use super::job_input::{self, GivenFact, MICRO_BATCH};
 use crate::{
     family::{self, read::LoadedPlan},
     notice,
@@ -39,7 +39,17 @@ pub(crate) fn workload_given(path: &Path, facts: &[GivenFact]) -> Result<Workloa
     if is_standard_input(path) {
         return workload::load_reader(io::stdin().lock(), STANDARD_INPUT, "stdin");
     }
+    let size = facts.iter().find(|(name, ..)| name == MICRO_BATCH).and_then(|(_, size, _)| size.parse().ok());
+    if let Some(size) = size.filter(|_| path.is_file())
+        && let Some(workload) = formats::load_micro_batch(path, size)?
+    {
+        return Ok(workload);
+    }
     match workload::load(path) {
+        Ok(_) if size.is_some() => {
+            let problem = "has no profiles by micro-batch, and --micro-batch chooses one";
+            Err(LoadError::file(&shown(path), problem, "leave the flag out"))
+        }
         Ok(workload) => Ok(workload),
         Err(error) => match job_input::read(path, facts)? {
             Some(input) => {

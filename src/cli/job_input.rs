@@ -25,6 +25,9 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Fact of the command line: its name in a request, its value, and its flag.
 pub(crate) type GivenFact = (String, String, String);
 
+/// Name of the micro-batch among the facts.
+pub(crate) const MICRO_BATCH: &str = "mbs";
+
 /// Job that stands for a workload.
 pub(super) struct JobInput {
     pub(super) job: Job,

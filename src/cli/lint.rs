@@ -64,7 +64,7 @@ impl LintArgs {
     /// # Errors
     /// [`Failure`] for a workload that cannot be read.
     pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
-        let workload = self.profile.over(input::workload(&self.workload)?)?;
+        let workload = self.profile.over(input::workload_given(&self.workload, self.profile.facts().as_slice())?)?;
         let findings = lint(&workload);
         output::print(&if self.json {
             output::json(&document(&workload, &findings))

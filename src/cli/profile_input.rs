@@ -6,7 +6,10 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::{Failure, input};
+use super::{
+    Failure, input,
+    job_input::{GivenFact, MICRO_BATCH},
+};
 use crate::{
     family::{self, dial, layers::PROFILE_BATCH},
     notice,
@@ -21,6 +24,9 @@ pub(crate) struct ProfileArgs {
     /// Samples in the profiled batch [default: the line `# profile_batch=N`, else derived from image sizes, else 1]
     #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = samples)]
     pub profile_batch: Option<u32>,
+    /// Micro-batch whose profile is taken from a file with one for each (Piper's profiles); of a job, its micro-batch
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = samples)]
+    pub micro_batch: Option<u32>,
 }
 
 fn samples(text: &str) -> Result<u32, UnitError> {
@@ -28,6 +34,11 @@ fn samples(text: &str) -> Result<u32, UnitError> {
 }
 
 impl ProfileArgs {
+    /// Micro-batch as a fact of what is loaded.
+    pub(super) fn facts(&self) -> Option<GivenFact> {
+        self.micro_batch.map(|size| (MICRO_BATCH.into(), size.to_string(), "--micro-batch".into()))
+    }
+
     /// Workload with the flag applied.
     ///
     /// # Errors
@@ -57,7 +68,7 @@ impl ProfileArgs {
         if self.profile_batch.is_some() || !untold {
             return self.over(workload);
         }
-        ProfileArgs { profile_batch: batch_in_plan(plan)? }.over(workload)
+        ProfileArgs { profile_batch: batch_in_plan(plan)?, ..self.clone() }.over(workload)
     }
 }
 
@@ -108,7 +119,7 @@ pub(super) fn batch_of(
         }
         let samples_of = |error: UnitError| Failure::refused(format!("--set profile_batch: {error}"), "");
         let profile_batch = Some(samples(text).map_err(samples_of)?);
-        *workload = ProfileArgs { profile_batch }.over(workload.clone())?;
+        *workload = ProfileArgs { profile_batch, micro_batch: None }.over(workload.clone())?;
     }
     Ok(rest)
 }

@@ -61,7 +61,7 @@ fn machines(text: &str) -> Result<Machines, UnitError> {
 impl SweepLimits {
     /// Loads a workload with the flags and the topology applied, once for each given sequence length.
     pub(super) fn load(&self, workload: &Path) -> Result<Vec<Workload>, Failure> {
-        let read = self.profile.over(input::workload(workload)?)?;
+        let read = self.profile.over(input::workload_given(workload, self.profile.facts().as_slice())?)?;
         let plain = self.training.each(&read, None)?;
         if self.topology.is_empty() || !plain.iter().all(|workload| family::of(workload).has_platform()) {
             return Ok(plain);

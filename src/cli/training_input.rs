@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::{
     Failure, estimate, hardware_file, input,
+    job_input::GivenFact,
     topology_input::{self, TopologyArgument},
 };
 use crate::{
@@ -80,8 +81,9 @@ impl TrainingArgs {
         path: &Path,
         plan: &Path,
         topology: Option<&TopologyArgument>,
+        facts: &[GivenFact],
     ) -> Result<Workload, Failure> {
-        let mut workload = input::workload(path)?;
+        let mut workload = input::workload_given(path, facts)?;
         let mut own = self.clone();
         let mut settings = vec![];
         if let Some(part) = if family::of(&workload).has_platform() { training_in_plan(plan)? } else { None } {

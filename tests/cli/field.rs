@@ -8,6 +8,10 @@ fn topology(name: &str) -> String {
     format!("tests/field/topologies/{name}")
 }
 
+fn file(name: &str) -> String {
+    format!("tests/field/{name}")
+}
+
 fn number(document: &Value, pointer: &str) -> f64 {
     document.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer} in {document}"))
 }
@@ -526,5 +530,50 @@ fn what_an_answer_without_a_plan_says_would_do_does() {
         if let Some(devices) = infeasible["fewest_devices"].as_u64() {
             stdout(&[&call[..], &other("--devices"), &["--devices", &devices.to_string()]].concat(), 0);
         }
+    }
+}
+
+#[test]
+fn stages_of_a_pipedream_graph_are_a_plan() {
+    let staged = file("profiles/12-partitioned.txt");
+    let folder = Folder::new();
+    let plain = std::fs::read_to_string(&staged).unwrap();
+    let plain: Vec<&str> = plain.lines().map(|line| line.split(" -- stage_id").next().unwrap()).collect();
+    let graph = folder.file("graph.txt", &(plain.join("\n") + "\n"));
+    let told = stdout(&["check", &graph, &staged, "--machines", "2"], 0);
+    assert!(told.contains("2 stages on 2 of 2 devices") && told.contains("states no replicas"), "{told}");
+    let compared = json(&["compare", &graph, "--machines", "2", "--plan", &staged, "--planner", "dapple", "--json"], 0);
+    assert_eq!(compared["entries"].as_array().unwrap().len(), 2);
+    // What is written is read.
+    let written = stdout(&["plan", &graph, "--machines", "2", "--format", "pipedream"], 0);
+    let written = folder.file("written.txt", &written);
+    stdout(&["check", &graph, &written, "--machines", "2"], 0);
+    assert!(refusal(&["check", &graph, &graph, "--machines", "2"]).contains("has no stage_id for node 1"));
+}
+
+#[test]
+fn a_profile_for_each_micro_batch_is_chosen_by_a_flag() {
+    let profiles = file("profiles/14-piper-by-microbatch.json");
+    assert!(refusal(&["plan", &profiles]).contains("micro-batches 1, 2"));
+    assert!(refusal(&["plan", &profiles, "--micro-batch", "3"]).contains("choose one of 1, 2"));
+    let planned = json(&["plan", &profiles, "--micro-batch", "2", "--json"], 0);
+    assert_eq!(planned["stages"].as_array().unwrap().len(), 2);
+    assert!(refusal(&["plan", "llama-3-8b", "--micro-batch", "2"]).contains("no profiles by micro-batch"));
+}
+
+#[test]
+fn files_of_other_programs_are_known_by_name() {
+    for (name, part) in
+        [("17-metis-profile.json", "a profile of Metis"), ("18-chakra.json", "a Chakra execution trace")]
+    {
+        assert!(refusal(&["plan", &file(&format!("profiles/{name}"))]).contains(part), "{name}");
+    }
+    let folder = Folder::new();
+    for (name, text) in [
+        ("program.txt", "ExportedProgram:\n    class GraphModule(torch.nn.Module):\n"),
+        ("flops.txt", "-------- DeepSpeed Flops Profiler --------\nProfile Summary at step 1:\n"),
+    ] {
+        let path = folder.file(name, text);
+        assert!(refusal(&["plan", &path]).contains("python -m plantui.profile"), "{name}");
     }
 }

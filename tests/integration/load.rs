@@ -328,7 +328,7 @@ fn what_is_read_generously() {
 #[test]
 fn what_is_no_workload_is_named() {
     let hint = "plantui reads JSON of Piper or device placement (an object with `nodes` and `edges`), operator graphs (`operators`) and PipeDream's graph.txt";
-    let model = "it holds no times: `plantui generate config.json` makes a workload of a model's Hugging Face configuration; or give a measured profile";
+    let model = "it holds no times: `plantui generate config.json` makes a workload of a model's Hugging Face configuration, and `python -m plantui.profile` measures a module";
     let piper = "plantui plans Piper workloads (nodes with `TMPCs`)";
     let cases: Vec<(&[u8], String)> = vec![
         (b"", "w.json: is empty; give a workload, or make one with `plantui generate bert-32`".into()),

@@ -10,8 +10,18 @@ part's output. Every moment of a step so belongs to one part, and the parts add 
 nearly, against steps that nobody watched.
 """
 
+from typing import Any
+
 from plantui.profile._graph import Part, Profile
-from plantui.profile._measure import profile
 from plantui.profile._write import to_graph_txt, to_piper
 
 __all__ = ["Part", "Profile", "profile", "to_graph_txt", "to_piper"]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what needs torch when it is first used, so that a machine without torch is told so in a sentence."""
+    if name == "profile":
+        from plantui.profile._measure import profile
+
+        return profile
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

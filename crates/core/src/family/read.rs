@@ -173,6 +173,9 @@ struct RawStage {
 /// [`LoadError`] if the text is not a plan, names nodes that the workload lacks, or contradicts itself.
 pub fn read(workload: &Workload, text: &str, source: &str) -> Result<LoadedPlan, LoadError> {
     let text = detect::text(text.as_bytes(), source, &PLAN)?;
+    if detect::is_layer_profile(text) {
+        return super::layers::staged_graph::read(workload, text, source);
+    }
     detect::object(text, source, &PLAN)?;
     // Only fields of the top level. Repeated ones are left to the format's reader, which refuses them.
     let fields: BTreeMap<Cow<'_, str>, &RawValue> = parse(text, source)?;

@@ -5,6 +5,7 @@ pub mod costs;
 mod describe;
 mod offers;
 mod program;
+pub(in crate::family) mod staged_graph;
 
 use std::collections::BTreeMap;
 

@@ -34,7 +34,7 @@ pub(crate) const WORKLOAD: ExpectedFile = ExpectedFile {
     noun: "a workload",
     make: "give a workload, or make one with `plantui generate bert-32`",
     give: "give the JSON profile of a network",
-    model: "it holds no times: `plantui generate config.json` makes a workload of a model's Hugging Face configuration; or give a measured profile",
+    model: "it holds no times: `plantui generate config.json` makes a workload of a model's Hugging Face configuration, and `python -m plantui.profile` measures a module",
 };
 
 /// Expects a plan.
@@ -238,7 +238,7 @@ fn is_json_lines(start: &str) -> bool {
 }
 
 /// True if the text is PipeDream's: its first line that is not a comment has parts between ` -- `.
-pub(super) fn is_layer_profile(text: &str) -> bool {
+pub(crate) fn is_layer_profile(text: &str) -> bool {
     let line = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).unwrap_or_default();
     line.contains(" -- ")
         && (line.contains("_time=") || line.contains("_size=") || line.trim_start().starts_with("node"))

@@ -15,7 +15,9 @@ pub mod torch_graph;
 pub(crate) mod training;
 mod wiring;
 
-use std::{io::Read, path::Path};
+use std::{borrow::Cow, collections::BTreeMap, io::Read, path::Path};
+
+use serde_json::value::RawValue;
 
 use super::{profiled::Workload, training::published};
 use crate::source::error::LoadError;
@@ -74,12 +76,52 @@ pub fn load_reader(reader: impl Read, source: &str, name: &str) -> Result<Worklo
     load_bytes(&read_all(reader, source)?, source, name)
 }
 
+/// Loads the profile of a micro-batch from a file that has one for each, as Sailor (SOSP 2025) publishes Piper's
+/// profiles; `None` if the file has a single workload.
+///
+/// # Errors
+/// [`LoadError`] if the file cannot be read, has no such micro-batch, or its profile is not valid.
+pub fn load_micro_batch(path: &Path, size: u32) -> Result<Option<Workload>, LoadError> {
+    let bytes = read_file(path)?;
+    let shown = crate::text::printable(&path.display().to_string());
+    let text = detect::text(&bytes, &shown, &detect::WORKLOAD)?;
+    let Some(profiles) = by_micro_batch(text) else { return Ok(None) };
+    let Some((_, profile)) = profiles.iter().find(|(own, _)| *own == size) else {
+        let sizes: Vec<String> = profiles.iter().map(|(size, _)| size.to_string()).collect();
+        let problem = format!("has no profile for the micro-batch {size}");
+        return Err(LoadError::file(&shown, problem, format!("choose one of {}", sizes.join(", "))));
+    };
+    let name = path.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
+    load_bytes(profile.get().as_bytes(), &shown, &format!("{name} at micro-batch {size}")).map(Some)
+}
+
+/// Profiles of a file by their micro-batch, smallest first.
+fn by_micro_batch(text: &str) -> Option<Vec<(u32, &RawValue)>> {
+    if !text.trim_start().starts_with('{') {
+        return None;
+    }
+    let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).ok()?;
+    let profile = |(key, value): (&Cow<'_, str>, &&'_ RawValue)| {
+        let holds = value.get().starts_with('{') && value.get().contains("\"nodes\"");
+        key.parse().ok().filter(|_| holds)
+    };
+    let sizes: Option<Vec<u32>> = fields.iter().map(profile).collect();
+    let mut all: Vec<(u32, &RawValue)> = sizes?.into_iter().zip(fields.into_values()).collect();
+    all.sort_by_key(|(size, _)| *size);
+    (!all.is_empty()).then_some(all)
+}
+
 /// Loads a workload from bytes. `source` is its name in messages, `name` its name on the screen.
 ///
 /// # Errors
 /// As [`load`].
 pub fn load_bytes(bytes: &[u8], source: &str, name: &str) -> Result<Workload, LoadError> {
     let text = detect::text(bytes, source, &detect::WORKLOAD)?;
+    if let Some(profiles) = by_micro_batch(text) {
+        let sizes: Vec<String> = profiles.iter().map(|(size, _)| size.to_string()).collect();
+        let problem = format!("has a profile for each of the micro-batches {}", sizes.join(", "));
+        return Err(LoadError::file(source, problem, format!("choose one with --micro-batch {}", sizes[0])));
+    }
     match detect::format(text, source)? {
         WorkloadFormat::Piper => piper::read(text, source, name),
         WorkloadFormat::Placement => placement::read(text, source, name).map(|file| file.into_workload(source)),

@@ -56,7 +56,10 @@ const MAGIC: [(&[u8], FileKind); 46] = [
 pub(in crate::workload::formats) fn of_bytes(bytes: &[u8], source: &str) -> Option<FileKind> {
     let begins = MAGIC.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|(_, kind)| *kind);
     match begins {
-        Some(zip) if bytes.starts_with(b"PK\x03\x04") => return Some(in_zip(bytes).unwrap_or(zip)),
+        Some(zip) if bytes.starts_with(b"PK\x03\x04") => {
+            let named = source.to_ascii_lowercase().ends_with(".pt2").then_some(model("a program of torch.export"));
+            return Some(in_zip(bytes).or(named).unwrap_or(zip));
+        }
         Some(kind) => return Some(kind),
         None => {}
     }
@@ -91,7 +94,9 @@ const HEAD: usize = 4096;
 fn in_zip(bytes: &[u8]) -> Option<FileKind> {
     let head = &bytes[..bytes.len().min(HEAD)];
     let has = |needle: &str| head.windows(needle.len()).any(|window| window == needle.as_bytes());
-    if has("data.pkl") || has("constants.pkl") || has("archive_format") {
+    if has("serialized_exported_program") || has("models/model.json") {
+        Some(model("a program of torch.export"))
+    } else if has("data.pkl") || has("constants.pkl") || has("archive_format") {
         Some(model("a PyTorch checkpoint"))
     } else if has("model.weights.h5") {
         Some(model("a Keras model"))

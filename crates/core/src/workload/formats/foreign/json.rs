@@ -26,6 +26,16 @@ pub(in crate::workload::formats) fn of_json(schema: &str, has: &dyn Fn(&str) -> 
     if let Some(is) = has("schema").then(own).flatten() {
         return Some(other(is));
     }
+    if has("schema") && schema.contains("chakra") {
+        return Some(other(
+            "a Chakra execution trace, which tells no sizes of what layers hold: `python -m plantui.profile` measures the module",
+        ));
+    }
+    if has("model") && any(&["execution_time", "execution_memory"]) {
+        return Some(other(
+            "a profile of Metis, which has one time for each layer of a degree: `plantui generate MODEL` makes a workload of the model",
+        ));
+    }
     if any(&["nodes", "maxFPGAs", "maxSizePerFPGA", "operators"]) {
         return None;
     }

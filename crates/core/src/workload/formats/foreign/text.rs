@@ -22,7 +22,8 @@ pub(in crate::workload::formats) fn of_text(text: &str, source: &str) -> FileKin
     if is_json {
         return other("a single JSON value");
     }
-    markup(start)
+    torch_text(start)
+        .or_else(|| markup(start))
         .or_else(|| source_code(start))
         .or_else(|| protobuf_text(start))
         .or_else(|| settings(text))
@@ -30,6 +31,19 @@ pub(in crate::workload::formats) fn of_text(text: &str, source: &str) -> FileKin
         .or_else(|| start.starts_with("# ").then_some(other("Markdown or a text of comments")))
         .or_else(|| by_name(source))
         .unwrap_or(other("plain text"))
+}
+
+/// Detects what torch and DeepSpeed print about a module.
+fn torch_text(start: &str) -> Option<FileKind> {
+    let said = |words: &[&str]| start.lines().take(LINES).any(|line| words.iter().any(|word| line.contains(word)));
+    match () {
+        () if said(&["ExportedProgram:", "class GraphModule(torch.nn.Module)"]) => {
+            Some(model("the text of a program of torch.export"))
+        }
+        () if said(&["DeepSpeed Flops Profiler"]) => Some(model("a profile of DeepSpeed's flops profiler")),
+        () if start.starts_with("opcode ") && said(&["placeholder"]) => Some(model("a table of a torch.fx graph")),
+        () => None,
+    }
 }
 
 /// Detects HTML, XML and drawings of graphs.
