@@ -1,6 +1,10 @@
 //! Sources of workloads and plans: a path, or `-` for standard input.
 
-use std::{io, path::Path, sync::OnceLock};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Mutex, OnceLock},
+};
 
 use serde_json::value::RawValue;
 
@@ -14,6 +18,22 @@ use crate::{
         formats::{self, detect},
     },
 };
+
+/// Files that were read, which no result may replace.
+static READ: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Remembers a file that was read.
+fn remember(path: &Path) {
+    if let (Ok(path), Ok(mut read)) = (path.canonicalize(), READ.lock()) {
+        read.push(path);
+    }
+}
+
+/// True if this file was read as a workload or a plan.
+pub(super) fn was_read(path: &Path) -> bool {
+    let Ok(path) = path.canonicalize() else { return false };
+    READ.lock().is_ok_and(|read| read.contains(&path))
+}
 
 /// Spelling of standard input.
 pub(crate) const STANDARD_INPUT: &str = "-";
@@ -39,6 +59,7 @@ pub(crate) fn workload_given(path: &Path, facts: &[GivenFact]) -> Result<Workloa
     if is_standard_input(path) {
         return workload::load_reader(io::stdin().lock(), STANDARD_INPUT, "stdin");
     }
+    remember(path);
     let size = facts.iter().find(|(name, ..)| name == MICRO_BATCH).and_then(|(_, size, _)| size.parse().ok());
     if let Some(size) = size.filter(|_| path.is_file())
         && let Some(workload) = formats::load_micro_batch(path, size)?
@@ -122,6 +143,7 @@ pub(crate) fn plan_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
         }
         return Ok((READ.get().cloned().unwrap_or_default(), STANDARD_INPUT.to_string()));
     }
+    remember(path);
     Ok((formats::read_file(path)?, shown(path)))
 }
 

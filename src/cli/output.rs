@@ -54,7 +54,14 @@ impl Destination {
         if metadata.is_dir() {
             return Err(Failure::refused(format!("{} is a directory", input::shown(path)), "name a file in it"));
         }
-        if metadata.is_file() && !force { Err(exists(path)) } else { Ok(()) }
+        if metadata.is_file() && !force {
+            return Err(exists(path));
+        }
+        if metadata.is_file() && input::was_read(path) {
+            let problem = format!("{} is read by this command, and would be replaced", input::shown(path));
+            return Err(Failure::refused(problem, "name another file"));
+        }
+        Ok(())
     }
 
     /// Writes the whole text.

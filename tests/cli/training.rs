@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Folder, TINY, json, plantui, refusal, stdout};
+use crate::{Folder, TINY, argument, json, plantui, refusal, stdout};
 
 const MODEL: &str = "llama-3.2-1b";
 const ASKED: [&str; 6] = ["--hardware", "h100", "--devices", "8", "--global-batch", "16"];
@@ -49,7 +49,7 @@ fn a_published_name_is_planned_checked_simulated_and_exported() {
     }
     assert!(!bridge.contains("CommOverlapConfig"), "{bridge}");
     let error = plantui().args(["export", &plan, "--to", "deepspeed"]).assert().code(2).get_output().stderr.clone();
-    assert!(String::from_utf8_lossy(&error).contains("needs a pipeline of layers"), "{error:?}");
+    assert!(String::from_utf8_lossy(&error).contains("divides a module that you name"), "{error:?}");
 }
 
 #[test]
@@ -407,4 +407,29 @@ fn the_zero_stage_is_a_setting_of_plans_too() {
     assert_eq!(settings(&plan("zero=3"))["fsdp"], "true");
     assert_eq!(settings(&plan("zero=2"))["shard_gradients"], "true");
     assert!(refusal(&["plan", "llama-3.1-8b", "--devices", "16", "--set", "zero=4"]).contains("must be 0, 1, 2 or 3"));
+}
+
+#[test]
+fn ranks_of_sixteen_devices_are_on_two_machines_as_they_are_launched() {
+    let folder = Folder::new();
+    let plan = argument(&folder.path("plan.json"));
+    stdout(&["plan", "llama-3.1-8b", "--devices", "16", "--json", "--output", &plan], 0);
+    let ranks = stdout(&["export", &plan, "--to", "rank-file"], 0);
+    for machine in
+        ["# machine 0: CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7", "# machine 1: CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7"]
+    {
+        assert!(ranks.contains(machine), "{ranks}");
+    }
+    assert!(stdout(&["export", &plan, "--to", "megatron"], 0).contains("launch: 16 ranks, 8 on each of 2 machines"));
+}
+
+#[test]
+fn no_result_replaces_the_workload_that_is_read() {
+    let folder = Folder::new();
+    let own = argument(&folder.path("own.json"));
+    stdout(&["generate", "llama-3.1-8b", "--as", "training", "--output", &own], 0);
+    let before = std::fs::read_to_string(&own).unwrap();
+    let error = refusal(&["plan", &own, "--json", "--output", &own, "--force"]);
+    assert!(error.contains("is read by this command"), "{error}");
+    assert_eq!(std::fs::read_to_string(&own).unwrap(), before);
 }

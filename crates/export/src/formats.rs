@@ -161,7 +161,7 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
             help: "machine and device of every rank, for launchers; CSV",
             keywords: "mapping launch slurm torchrun CUDA_VISIBLE_DEVICES",
             suffix: "ranks.csv",
-            families: &["pipelines", "layers", "placements"],
+            families: &["pipelines", "layers", "placements", "training"],
             writes: FormatWriter::Plan(rank_file::to_csv),
             ..PLAIN
         },
@@ -261,6 +261,16 @@ impl PlanFormat {
         let others = of_family(family::of(workload).id()).map(|format| format.id);
         let others: Vec<&str> = others.collect();
         let repair = format!("its plans export as {}", others.join(", "));
+        if workload.training().is_some()
+            && let FormatWriter::Engine(engine) = self.writes
+        {
+            let problem = format!(
+                "splits a profile of layers, and {name} is a model to be trained: {} {}",
+                engine.title(),
+                engine.lacks()
+            );
+            return (problem, repair);
+        }
         match of {
             "operators" => (
                 format!("is for operator graphs, and {name} is not one"),

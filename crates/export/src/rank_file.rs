@@ -2,16 +2,22 @@
 
 use std::fmt::Write;
 
-use super::formats::ScoredPlan;
+use super::{engine::launch, formats::ScoredPlan};
+use plantui_core::family;
 
 /// Ranks in the order of stages, replicas and shards: `rank,stage,replica,shard,machine,device,local_device`. Machines
-/// are those of the plan's topology, else those of the limits; without either, all devices are in machine 0. A leading
-/// line for each machine lists its devices in the order of their ranks. `O(devices)`.
+/// are those of the plan's topology, else those of the limits, else as the engines' launch lines spread them: up to
+/// eight devices in each. Without either, the devices of a placement are all in machine 0. A leading line for each
+/// machine lists its devices in the order of their ranks. `O(devices)`.
 pub(crate) fn to_csv(exported: &ScoredPlan<'_>) -> String {
-    let ScoredPlan { limits, plan, .. } = exported;
+    let ScoredPlan { workload, limits, plan, .. } = exported;
+    let devices = u32::try_from(plan.devices().count()).unwrap_or(u32::MAX);
+    let each = launch::each_machine(limits, devices);
+    let launched = limits.machines.is_empty() && family::of(workload).id() != "placements";
     let place = |device: u32| -> (usize, u32) {
         let machine = |device: u32| match &plan.topology {
             Some(topology) => topology.machine_of(device as usize),
+            None if launched => (device / each) as usize,
             None => limits.machines.machine_of(device).unwrap_or(0),
         };
         let own = machine(device);

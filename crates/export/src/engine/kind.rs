@@ -74,6 +74,19 @@ impl Engine {
         }
     }
 
+    /// What the engine's file cannot state of a model to be trained.
+    pub(crate) const fn lacks(self) -> &'static str {
+        match self {
+            Engine::DeepSpeed | Engine::Torch | Engine::TorchSchedule => {
+                "divides a module that you name, by its layers' times"
+            }
+            Engine::Galvatron => "states degrees and layers, and not the model, the precision or the optimizer",
+            Engine::Vllm => "serves models, and does not train them",
+            Engine::MaxText => "takes equal stages of a profile here; its training settings are not written",
+            Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan => "trains it",
+        }
+    }
+
     /// Content of the file in one line.
     pub const fn help(self) -> &'static str {
         match self {

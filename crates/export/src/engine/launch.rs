@@ -68,7 +68,7 @@ pub(super) fn text(engine: Engine, job: &EngineJob<'_>, limits: &Limits, plan: &
 }
 
 /// Devices per machine on equal machines: the largest divisor of all devices up to one machine's size.
-pub(super) fn each_machine(limits: &Limits, devices: u32) -> u32 {
+pub(crate) fn each_machine(limits: &Limits, devices: u32) -> u32 {
     let most = if limits.machines.is_empty() {
         OF_A_MACHINE
     } else {

@@ -13,7 +13,7 @@ mod deepspeed;
 mod galvatron;
 mod job;
 mod kind;
-mod launch;
+pub(crate) mod launch;
 mod maxtext;
 mod megatron;
 mod megatron_bridge;
