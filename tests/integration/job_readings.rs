@@ -214,6 +214,10 @@ fn scripts_are_evaluated_as_bash_does() {
     for lines in ["for x in 2 4 8; do TP=$x; if hostname; then break; fi; done", "TP=-1", "TP=0", "TP=4294967296"] {
         assert!(tensor_after(lines).starts_with("train.sh:"), "{lines}: {}", tensor_after(lines));
     }
+    for flag in ["--num-attention-heads 3", "--num-query-groups 5 --group-query-attention", "--mtp-num-layers 99"] {
+        let text = format!("torchrun --nproc_per_node 8 pretrain_gpt.py {FLAGS} {flag}");
+        assert!(facts(&text, "train.sh", &[]).starts_with("refused: train.sh:1"), "{flag}");
+    }
     // Alternatives of alternatives stay short.
     let many = "case $(h) in a) A=\"$A 1\";; b) A=\"$A 2\";; *) A=\"$A 3\";; esac\n".repeat(40);
     assert_eq!(tensor_after(&format!("TP=2\n{many}")), "2");

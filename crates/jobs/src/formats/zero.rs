@@ -68,8 +68,9 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
         .find(|name| settings.look(name).is_some_and(|setting| setting.value.text() == "auto"));
     match (on(bf16), on(fp16)) {
         (None, None) if alone && automatic.is_some() => {
-            draft.assume("precision", "bf16: the file leaves it to the program (auto)", "--precision");
-            draft.usual("precision", "bf16");
+            let own = if automatic == Some("fp16.enabled") { "fp16" } else { "bf16" };
+            draft.assume("precision", format!("{own}: the file leaves it to the program (auto)"), "--precision");
+            draft.usual("precision", own);
         }
         (Some(fact), _) => draft.set("precision", fact.with("bf16")),
         (None, Some(fact)) => draft.set("precision", fact.with("fp16")),

@@ -97,7 +97,11 @@ pub(super) fn model(
         }
     }
     if let Some(count) = settings.count("mtp_num_layers")? {
-        model.prediction_layers = count.value.min(64) as u32;
+        if count.value > layers.value {
+            let problem = format!("is {}, and the model has {} layers", count.value, layers.value);
+            return Err(count.place.error("mtp_num_layers", problem, "correct it"));
+        }
+        model.prediction_layers = count.value as u32;
     }
     model.longest_sequence =
         settings.count("max_position_embeddings")?.or(settings.count("seq_length")?).map_or(1 << 20, |fact| fact.value);
@@ -167,7 +171,15 @@ fn attention(settings: &Settings, hidden: u64, heads: u64, shape: &Shape) -> Res
             Attention::Latent { heads, query_rank, key_value_rank, rope, nope, value, head_size: rope + nope };
         return Ok((attention, norms));
     }
-    let head_size = settings.count("kv_channels")?.map_or(hidden / heads, |fact| fact.value);
+    let channels = settings.count("kv_channels")?;
+    let refuse = |name: &str, problem: String| match settings.look(name) {
+        Some(setting) => Err(setting.error(problem, "correct it")),
+        None => Ok(()),
+    };
+    if channels.is_none() && !hidden.is_multiple_of(heads) {
+        refuse("num_attention_heads", format!("is {heads}, which does not divide the hidden size {hidden}"))?;
+    }
+    let head_size = channels.map_or(hidden / heads, |fact| fact.value);
     let grouped = settings.is_set("group_query_attention")?;
     let groups = settings.count("num_query_groups")?.map_or(1, |fact| fact.value);
     let stated = settings.count("num_key_value_heads")?;
@@ -176,6 +188,11 @@ fn attention(settings: &Settings, hidden: u64, heads: u64, shape: &Shape) -> Res
         (false, Some(stated)) => stated.value,
         (false, None) => heads,
     };
+    if key_value_heads == 0 || !heads.is_multiple_of(key_value_heads) {
+        let problem = format!("is {key_value_heads}, which does not divide {heads} attention heads");
+        refuse("num_query_groups", problem.clone())?;
+        refuse("num_key_value_heads", problem)?;
+    }
     Ok((Attention::Grouped { heads, key_value_heads, head_size }, 0))
 }
 
