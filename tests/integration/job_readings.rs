@@ -283,6 +283,11 @@ fn modes_named_none_and_zero_counts_are_no_absent_ones() {
     assert_eq!(bytes, ["0", "2", "2"]);
     let copies = "model_name: llama2-7b\nper_device_batch_size: 1\nici_data_parallelism: 8\nici_fsdp_parallelism: 1\n";
     assert!(facts(copies, "job.yml", &[]).contains("zero0"), "{}", facts(copies, "job.yml", &[]));
+    let window = "num-layers: 32\nhidden-size: 4096\nnum-attention-heads: 32\nseq-length: 8192\nmodel-parallel-size: 1\n\
+                  pipe-parallel-size: 1\nmax-position-embeddings: 8192\nsliding_window_width: 4096\n";
+    let read = |text: &str| jobs::read(text, "7B.yml", None, &ReadOptions::default()).unwrap().model.unwrap().value;
+    let whole = window.replace("sliding_window_width: 4096\n", "");
+    assert_ne!(read(window).kinds, read(&whole).kinds, "a window divides the attention's span");
     let options = ReadOptions { ignore: vec!["nosuch".into()], ..ReadOptions::default() };
     assert!(jobs::read(titan, "job.toml", None, &options).unwrap_err().to_string().contains("leaves out nothing"));
 }

@@ -7,7 +7,7 @@ use plantui_core::{
     source::LoadError,
     workload::{
         recipe::NormKind,
-        training::{Attention, Details, Ends, FeedForward, LayerKind, Model, Projection},
+        training::{Attention, Details, Ends, FeedForward, LayerKind, Model, Projection, Span},
     },
 };
 
@@ -144,7 +144,10 @@ fn model(settings: &Settings, draft: &Draft<'_>) -> Result<Option<Fact<Model>>, 
     let size = h / a;
     let vectors = 2 * h + if bias { (a + 2 * groups) * size } else { 0 };
     let attention = Attention::Grouped { heads: a, key_value_heads: groups, head_size: size };
-    let layer = LayerKind::decoder(attention, FeedForward::Dense { width, gated }, vectors);
+    let mut layer = LayerKind::decoder(attention, FeedForward::Dense { width, gated }, vectors);
+    if let Some(window) = count("sliding_window_size")?.filter(|fact| fact.value > 0) {
+        layer.span = Span::Window(window.value);
+    }
     let tied = settings.is_set("model.model_config.tie_word_embeddings")?;
     let divisor =
         settings.count("model.make_vocab_size_divisible_by")?.map_or(1, |fact| fact.value.max(1)) * draft.degree("tp");

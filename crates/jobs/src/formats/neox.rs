@@ -7,7 +7,7 @@ use plantui_core::{
     source::LoadError,
     workload::{
         recipe::NormKind,
-        training::{Attention, Details, Ends, FeedForward, LayerKind, Model, Projection},
+        training::{Attention, Details, Ends, FeedForward, LayerKind, Model, Projection, Span},
     },
 };
 
@@ -183,7 +183,10 @@ fn model(settings: &Settings, draft: &mut Draft<'_>) -> Result<Option<Fact<Model
         + if bias { (a + 2 * groups) * size + h } else { 0 }
         + if block_bias { width * (1 + u64::from(gated)) + h } else { 0 };
     let attention = Attention::Grouped { heads: a, key_value_heads: groups, head_size: size };
-    let layer = LayerKind::decoder(attention, FeedForward::Dense { width, gated }, vectors);
+    let mut layer = LayerKind::decoder(attention, FeedForward::Dense { width, gated }, vectors);
+    if let Some(window) = settings.count("sliding_window_width")?.filter(|fact| fact.value > 0) {
+        layer.span = Span::Window(window.value);
+    }
     let positions = settings.text("pos_emb")?.is_none_or(|fact| fact.value == "learned");
     let longest = settings.count("max_position_embeddings")?.map_or(2048, |fact| fact.value);
     let untied = settings.is_set("no_weight_tying")?;
