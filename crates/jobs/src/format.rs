@@ -28,7 +28,7 @@ pub(crate) trait JobReader: Sync {
     fn effects(&self) -> &'static Effects;
 }
 
-/// What a reader may look up beside its part.
+/// Document and files that a reader may look up beside its part.
 pub(crate) struct Context<'a> {
     pub(crate) document: &'a Document,
     pub(crate) open: OpenFile<'a>,

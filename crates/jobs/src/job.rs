@@ -72,7 +72,7 @@ pub struct Job {
     pub model: Option<Fact<Model>>,
     /// Name of a model that is not known here.
     pub model_name: Option<Fact>,
-    /// What the file does not state.
+    /// Values that the file does not state.
     pub assumed: Vec<Assumption>,
     /// Settings that have no effect on time and memory.
     pub no_effect: Vec<Unused>,

@@ -2,12 +2,13 @@
 
 use super::{Failure, job_input};
 use crate::{
-    cluster::GivenLimits,
+    cluster::{GivenLimits, Limits},
     export::plan_json,
     family,
     family::training::request::ResolvedRequest,
     jobs::Job,
     plan::{
+        Plan, Score,
         configuration::ConfigurationPart,
         document::{Document, ExecutionPart, ObjectivePart, SCHEMA, WorkloadPart, limits_part, stage_parts},
     },
@@ -26,7 +27,54 @@ pub(super) enum Origin {
     Planned,
 }
 
-/// Document of schema `plantui.plan/1`.
+/// Plan that was checked and simulated, for a document.
+pub(super) struct CheckedPlan<'a> {
+    pub(super) workload: &'a Workload,
+    pub(super) limits: &'a Limits,
+    pub(super) plan: &'a Plan,
+    pub(super) score: &'a Score,
+    pub(super) simulation: Option<&'a Simulation>,
+}
+
+impl CheckedPlan<'_> {
+    /// Document of schema `plantui.plan/1`.
+    pub(super) fn json(&self, part: WorkloadPart, notes: Vec<String>) -> String {
+        let CheckedPlan { workload, limits, plan, score, simulation } = *self;
+        let execution = plan.execution.map(ExecutionPart::from).unwrap_or_default();
+        plan_json::to_json(&Document {
+            schema: SCHEMA.into(),
+            workload: Some(part),
+            planner: None,
+            limits: Some(limits_part(limits, family::of(workload).limits())),
+            status: score.is_valid().then(|| "feasible".into()),
+            objective: (score.is_valid() && score.value.is_finite()).then(|| ObjectivePart {
+                name: score.measure.name().into(),
+                value: score.value,
+                unit: score.measure.unit().into(),
+                parameters: score.measure.parameters(),
+            }),
+            lower_bound: None,
+            proven_among: None,
+            stages: stage_parts(workload, plan, Some(score)),
+            configuration: plan.configuration().map(ConfigurationPart::from),
+            configurations: vec![],
+            prediction: family::of(workload).prediction(limits, plan),
+            operators: vec![],
+            mapping: None,
+            schedule: execution.schedule,
+            virtual_stages: execution.virtual_stages,
+            warmup: execution.warmup,
+            simulation: simulation
+                .filter(|_| score.is_valid())
+                .map(|it| plan_json::simulation_part(&it.pipeline, it.schedule, &it.timeline)),
+            infeasible: None,
+            stats: std::collections::BTreeMap::new(),
+            notes,
+        })
+    }
+}
+
+/// Plan of a job over its model, as a document.
 ///
 /// # Errors
 /// [`Failure`] if the run has no plan.
@@ -43,43 +91,13 @@ pub(super) fn json(
     let search = Search::new(Some(LEAST_TIME), 0);
     let schedule = plan.execution.map_or(Schedule::OneForwardOneBackward, |own| own.schedule);
     let simulation = Simulation::within(workload, &limits, &plan, schedule, &search).ok();
-    let execution = plan.execution.map(ExecutionPart::from).unwrap_or_default();
     let broken = score.violations.iter().map(ToString::to_string);
     let made = match origin {
         Origin::Read => format!("read from {}, not planned", job.title),
         Origin::Planned => format!("best found for the job in {}", job.source),
     };
-    let notes = job.notes.iter().cloned().chain(broken).chain([made]);
-    let document = Document {
-        schema: SCHEMA.into(),
-        workload: Some(WorkloadPart::from(workload)),
-        planner: None,
-        limits: Some(limits_part(&limits, family::of(workload).limits())),
-        status: score.is_valid().then(|| "feasible".into()),
-        objective: (score.is_valid() && score.value.is_finite()).then(|| ObjectivePart {
-            name: score.measure.name().into(),
-            value: score.value,
-            unit: score.measure.unit().into(),
-            parameters: score.measure.parameters(),
-        }),
-        lower_bound: None,
-        proven_among: None,
-        stages: stage_parts(workload, &plan, Some(&score)),
-        configuration: plan.configuration().map(ConfigurationPart::from),
-        configurations: vec![],
-        prediction: family::of(workload).prediction(&limits, &plan),
-        operators: vec![],
-        mapping: None,
-        schedule: execution.schedule,
-        virtual_stages: execution.virtual_stages,
-        warmup: execution.warmup,
-        simulation: simulation
-            .as_ref()
-            .filter(|_| score.is_valid())
-            .map(|it| plan_json::simulation_part(&it.pipeline, it.schedule, &it.timeline)),
-        infeasible: None,
-        stats: std::collections::BTreeMap::new(),
-        notes: notes.collect(),
-    };
-    Ok(plan_json::to_json(&document))
+    let notes = job.notes.iter().cloned().chain(broken).chain([made]).collect();
+    let checked =
+        CheckedPlan { workload, limits: &limits, plan: &plan, score: &score, simulation: simulation.as_ref() };
+    Ok(checked.json(WorkloadPart::from(workload), notes))
 }

@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
-use super::report::listed;
 use super::{CommandEnd, Destination, Failure, output};
+use super::{plan::CheckedPlan, report::listed};
 use crate::{
     cli::{
         input,
         report::{self, counted, line},
     },
     cluster::{GivenLimits, LimitKind},
-    export::plan_json,
     family,
     jobs::{self, Job},
-    plan::document::{Document, ExecutionPart, ObjectivePart, SCHEMA, WorkloadPart, limits_part, stage_parts},
+    plan::document::WorkloadPart,
     planner::Search,
     run::Simulation,
     simulate::{LEAST_TIME, Schedule},
@@ -57,38 +56,15 @@ pub(super) fn run(
     let notes: Vec<String> = job.notes.iter().cloned().chain(assumed).chain(broken).collect();
     let mut part = WorkloadPart::from(&workload);
     part.recipe = Some(workload.recipe.unwrap_or_default().or(&recipe(job)));
-    let execution = plan.execution.map(ExecutionPart::from).unwrap_or_default();
-    let document = plan_json::to_json(&Document {
-        schema: SCHEMA.into(),
-        workload: Some(part),
-        planner: None,
-        limits: Some(limits_part(&limits, family::of(&workload).limits())),
-        status: score.is_valid().then(|| "feasible".into()),
-        objective: (score.is_valid() && score.value.is_finite()).then(|| ObjectivePart {
-            name: score.measure.name().into(),
-            value: score.value,
-            unit: score.measure.unit().into(),
-            parameters: score.measure.parameters(),
-        }),
-        lower_bound: None,
-        proven_among: None,
-        stages: stage_parts(&workload, &plan, Some(&score)),
-        configuration: None,
-        configurations: vec![],
-        prediction: None,
-        operators: vec![],
-        mapping: None,
-        schedule: execution.schedule,
-        virtual_stages: execution.virtual_stages,
-        warmup: execution.warmup,
-        simulation: simulation
-            .as_ref()
-            .filter(|_| score.is_valid())
-            .map(|it| plan_json::simulation_part(&it.pipeline, it.schedule, &it.timeline)),
-        infeasible: None,
-        stats: std::collections::BTreeMap::new(),
-        notes: notes.iter().cloned().chain([format!("read from {}, not planned", job.title)]).collect(),
-    });
+    let checked = CheckedPlan {
+        workload: &workload,
+        limits: &limits,
+        plan: &plan,
+        score: &score,
+        simulation: simulation.as_ref(),
+    };
+    let made = format!("read from {}, not planned", job.title);
+    let document = checked.json(part, notes.iter().cloned().chain([made]).collect());
     if let Some(destination) = destination {
         destination.write(&document)?;
     }

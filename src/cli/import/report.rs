@@ -266,7 +266,7 @@ impl ImportedJob<'_> {
         }
     }
 
-    /// What differs between the job and the best plan, for engines whose settings are not written.
+    /// Differences between the job and the best plan, for engines whose settings are not written.
     fn changes(&self, best: &BetterRun) -> Option<String> {
         let (now, then) = (&self.resolved.run, &best.run);
         let pairs = [

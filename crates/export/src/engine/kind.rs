@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// What the engine's file cannot state of a model to be trained.
+    /// Reason why the engine's file does not state a model to be trained.
     pub(crate) const fn lacks(self) -> &'static str {
         match self {
             Engine::DeepSpeed | Engine::Torch | Engine::TorchSchedule => {

@@ -127,7 +127,7 @@ const CHANGED: [&str; 10] = [
     "max_seq_length",
 ];
 
-/// What a Python program does beside the arguments: adapters, a base in 4 bits, checkpointing of the model.
+/// Reads the rest of a Python program: adapters, a base in 4 bits, checkpointing of the model.
 fn of_program(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let checkpoints = settings.iter().find(|setting| setting.name.ends_with("gradient_checkpointing_enable"));
     if let Some(setting) = checkpoints {
@@ -388,6 +388,35 @@ fn peft(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let place = used.map(|fact| fact.with(())).or(rank.clone().map(|fact| fact.with(())));
     let Some(place) = place else { return Ok(()) };
     adapter(draft, &place, rank.map_or(16, |rank| rank.value), targets.map(|words| words.value), (quantised, eight))
+}
+
+/// Reads full training or LoRA, by the name of its kind: `usual` if none is stated. The rank is 8 by default, as in ms-swift
+/// and LLaMA-Factory.
+///
+/// # Errors
+/// [`LoadError`] for another kind, or as [`adapter`].
+pub(crate) fn tuning(
+    draft: &mut Draft<'_>,
+    (name, kind, usual): (&str, Option<Fact>, &str),
+    rank: Option<Fact<u64>>,
+    targets: Option<Fact<Vec<String>>>,
+    bits: Option<Fact<u64>>,
+) -> Result<(), LoadError> {
+    let word = kind.as_ref().map_or(usual, |fact| fact.value.as_str()).to_string();
+    let place = kind.map_or_else(|| Place::new("default of the engine", 0), |fact| fact.place);
+    match word.as_str() {
+        "full" => Ok(()),
+        "lora" => {
+            let four = bits.as_ref().filter(|bits| bits.value == 4).map(|bits| bits.with(true));
+            let eight = bits.filter(|bits| bits.value != 4).map(|bits| bits.with(true));
+            let rank = rank.map_or(8, |rank| rank.value);
+            adapter(draft, &Fact { value: (), place }, rank, targets.map(|words| words.value), (four, eight))
+        }
+        other => {
+            let problem = format!("is {other}, which is not modelled");
+            Err(place.error(name, problem, "give full or lora with --with"))
+        }
+    }
 }
 
 /// Sets an adapter.

@@ -142,26 +142,5 @@ fn tuning(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let rank = settings.count("lora_rank")?;
     let targets = settings.words("lora_target")?;
     let bits = settings.count("quantization_bit")?;
-    let word = kind.as_ref().map_or("lora", |fact| fact.value.as_str()).to_string();
-    let place =
-        kind.map_or_else(|| Fact { value: (), place: Place::new("default of the engine", 0) }, |fact| fact.with(()));
-    match word.as_str() {
-        "full" => Ok(()),
-        "lora" => {
-            let four = bits.as_ref().filter(|bits| bits.value == 4).map(|bits| bits.with(true));
-            let eight = bits.filter(|bits| bits.value != 4).map(|bits| bits.with(true));
-            hugging_face::adapter(
-                draft,
-                &place,
-                rank.map_or(8, |rank| rank.value),
-                targets.map(|words| words.value),
-                (four, eight),
-            )
-        }
-        other => Err(place.place.error(
-            "finetuning_type",
-            format!("is {other}, which is not modelled"),
-            "give full or lora with --with",
-        )),
-    }
+    hugging_face::tuning(draft, ("finetuning_type", kind, "lora"), rank, targets, bits)
 }

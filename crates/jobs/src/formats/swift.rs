@@ -225,24 +225,5 @@ fn tuning(settings: &Settings, draft: &mut Draft<'_>, usual_kind: &str) -> Resul
     let rank = settings.count("lora_rank")?;
     let targets = settings.words("target_modules")?.or(settings.words("lora_target_modules")?);
     let bits = settings.count_of(&["quant_bits", "quantization_bit"])?;
-    let word = kind.as_ref().map_or(usual_kind, |fact| fact.value.as_str()).to_string();
-    let place = kind.map_or_else(|| usual(()), |fact| fact.with(()));
-    match word.as_str() {
-        "full" => Ok(()),
-        "lora" => {
-            let four = bits.as_ref().filter(|bits| bits.value == 4).map(|bits| bits.with(true));
-            let eight = bits.filter(|bits| bits.value != 4).map(|bits| bits.with(true));
-            hugging_face::adapter(
-                draft,
-                &place,
-                rank.map_or(8, |rank| rank.value),
-                targets.map(|words| words.value),
-                (four, eight),
-            )
-        }
-        other => {
-            let problem = format!("is {other}, which is not modelled");
-            Err(place.place.error("train_type", problem, "give full or lora with --with"))
-        }
-    }
+    hugging_face::tuning(draft, ("train_type", kind, usual_kind), rank, targets, bits)
 }

@@ -59,7 +59,7 @@ pub(crate) struct TakenDefault {
     pub(crate) line: u32,
 }
 
-/// What a script does.
+/// Result of a script: its commands, and what they depend on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Script {
     /// Commands in the order in which they run.

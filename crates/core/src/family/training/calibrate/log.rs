@@ -1,4 +1,4 @@
-//! Measured runs from torchtitan's logs.
+//! Measured runs from torchtitan's logs, and the parts of a line that other engines' logs share.
 //!
 //! torchtitan prints its device mesh, batch and sequence, and `tps: 1,234` per device. The result is the median of the
 //! steps without the first ones, in which kernels are chosen and memory is allocated.
@@ -14,19 +14,19 @@ pub(super) fn is_torchtitan(text: &str) -> bool {
 }
 
 /// Word after `word`, up to the first blank.
-fn after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+pub fn after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let behind = &line[line.find(word)? + word.len()..];
     behind.split_whitespace().next()
 }
 
 /// Number at the beginning of a word, with commas between thousands.
-fn number(word: &str) -> Option<f64> {
+pub fn number(word: &str) -> Option<f64> {
     let digits: String = word.chars().filter(|c| *c != ',').take_while(|c| c.is_ascii_digit() || *c == '.').collect();
     digits.parse().ok().filter(|value: &f64| *value > 0.0)
 }
 
 /// Median of the steps after the warm-up.
-fn median(mut steps: Vec<f64>) -> Option<f64> {
+pub fn median(mut steps: Vec<f64>) -> Option<f64> {
     if steps.len() > 2 * WARM_UP {
         steps.drain(..WARM_UP);
     } else if steps.len() > 1 {
@@ -108,6 +108,14 @@ fn mesh(line: &str) -> Option<(Vec<String>, Vec<u64>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_leaves_out_the_warm_up() {
+        assert_eq!(after("a tps: 5,762  x", "tps:").and_then(number), Some(5762.0));
+        assert_eq!(median(vec![9.0, 1.0, 3.0]), Some(2.0));
+        assert_eq!(median(vec![90.0, 80.0, 70.0, 1.0, 2.0, 3.0, 4.0]), Some(2.5));
+        assert_eq!(median(vec![]), None);
+    }
 
     #[test]
     fn numbers_and_meshes_are_read() {

@@ -8,7 +8,7 @@
 mod calibration;
 mod fit;
 mod kernels;
-mod log;
+pub mod log;
 mod next;
 mod table;
 
