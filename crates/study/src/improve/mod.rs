@@ -180,7 +180,8 @@ impl ExistingRun<'_> {
         let Ok(estimate) = Estimate::of(&profile.model, &run, self.accelerator, devices, None) else { return Ok(None) };
         let ended = match outcome.status {
             Status::Cancelled => "best until the deadline",
-            _ => "best of all layouts under these settings",
+            Status::Optimal => "best of all layouts under these settings",
+            _ => "best found, not proven",
         };
         Ok(Some(BetterRun { run, estimate, devices, summary: format!("{ended}, by {}", planner.info().name) }))
     }
