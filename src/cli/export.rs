@@ -214,7 +214,7 @@ impl ExportArgs {
                 for loss in &exported.losses {
                     notice::note(&format!("{} cannot express this: {loss}", engine.title()));
                 }
-                if exported.plan != *plan {
+                if exported.plan != *plan || exported.values.0 != exported.values.1 {
                     notice::note(&engine::loss(exported.values, plan.measure));
                 }
                 for note in &exported.notes {

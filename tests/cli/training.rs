@@ -48,8 +48,30 @@ fn a_published_name_is_planned_checked_simulated_and_exported() {
         assert!(bridge.contains(set), "{set}: {bridge}");
     }
     assert!(!bridge.contains("CommOverlapConfig"), "{bridge}");
-    let error = plantui().args(["export", &plan, "--to", "deepspeed"]).assert().code(2).get_output().stderr.clone();
-    assert!(String::from_utf8_lossy(&error).contains("divides a module that you name"), "{error:?}");
+    let zero = stdout(&["export", &plan, "--to", "deepspeed"], 0);
+    for line in ["\"zero_optimization\": {\"stage\": 1}", "#   #SBATCH --nodes=1", "GRADIENT_CHECKPOINTING = False"] {
+        assert!(zero.contains(line), "{line}: {zero}");
+    }
+    // What the engine's programs do not run is said with its cost, or refused.
+    assert!(zero.contains("# not expressed: attention=flash (its programs: flash2)"), "{zero}");
+    let exact = plantui().args(["export", &plan, "--to", "deepspeed", "--exact"]).assert().code(1).get_output().clone();
+    assert!(String::from_utf8_lossy(&exact.stderr).contains("DeepSpeed cannot run this plan"), "{exact:?}");
+}
+
+#[test]
+fn an_engine_refuses_axes_that_it_lacks_with_the_options_that_avoid_them() {
+    let folder = Folder::new();
+    let (plan, _) = plan_of(&folder, &["--set", "stages=2", "--set", "tensor_degree=2", "--set", "context_degree=1"]);
+    for (engine, lacking) in [
+        ("accelerate", "it has no pipeline, and the plan has 2 stages (--set stages=1)"),
+        ("maxtext", "its pipeline runs all forward passes first"),
+    ] {
+        let error = plantui().args(["export", &plan, "--to", engine]).assert().code(1).get_output().stderr.clone();
+        assert!(String::from_utf8_lossy(&error).contains(lacking), "{engine}: {}", String::from_utf8_lossy(&error));
+    }
+    for engine in ["deepspeed", "torch", "torch-schedule", "galvatron", "vllm"] {
+        assert!(!stdout(&["export", &plan, "--to", engine], 0).is_empty(), "{engine}");
+    }
 }
 
 #[test]

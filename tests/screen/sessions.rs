@@ -158,7 +158,7 @@ fn dials_of_a_model_come_back_and_flags_win() {
     let length = row(&mut first, "sequence");
     // Up from the first limit, round to the rows behind the last.
     for _ in 0..30 {
-        if first.text().contains("tokens in a sequence") {
+        if first.text().contains("▌sequence") {
             break;
         }
         press(&mut first, KeyCode::Down);
@@ -181,7 +181,7 @@ fn dials_of_a_model_come_back_and_flags_win() {
     }
     // Back to what the file says, not to what was restored.
     for _ in 0..30 {
-        if again.text().contains("tokens in a sequence") {
+        if again.text().contains("▌sequence") {
             break;
         }
         press(&mut again, KeyCode::Down);

@@ -67,6 +67,12 @@ pub fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
+/// Word quoted for a POSIX shell where it must be.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:+=@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
 /// Position of the first byte that is neither printable ASCII nor a line break.
 fn suspicious(bytes: &[u8]) -> Option<usize> {
     bytes.iter().position(|&byte| !(matches!(byte, b' '..=b'~' | b'\n')))
@@ -90,6 +96,12 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_with_spaces_is_quoted_for_the_shell() {
+        assert_eq!(shell_word("a b's"), r"'a b'\''s'");
+        assert_eq!(shell_word("models/x-1.json"), "models/x-1.json");
+    }
 
     #[test]
     fn names_lose_what_could_move_the_cursor() {

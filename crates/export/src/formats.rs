@@ -191,11 +191,11 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
         keywords: engine.id(),
         suffix: engine.suffix(),
         families: match engine {
-            Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan => &["pipelines", "layers", "training"],
-            _ => &["pipelines", "layers"],
+            Engine::Accelerate => &["training"],
+            _ => &["pipelines", "layers", "training"],
         },
         // A device placement whose devices hold consecutive whole layers runs as a pipeline.
-        perhaps: &["placements"],
+        perhaps: if engine == Engine::Accelerate { &[] } else { &["placements"] },
         writes: FormatWriter::Engine(engine),
         ..PLAIN
     }));
@@ -261,17 +261,8 @@ impl PlanFormat {
         let others = of_family(family::of(workload).id()).map(|format| format.id);
         let others: Vec<&str> = others.collect();
         let repair = format!("its plans export as {}", others.join(", "));
-        if workload.training().is_some()
-            && let FormatWriter::Engine(engine) = self.writes
-        {
-            let problem = format!(
-                "splits a profile of layers, and {name} is a model to be trained: {} {}",
-                engine.title(),
-                engine.lacks()
-            );
-            return (problem, repair);
-        }
         match of {
+            "training" => (format!("is for models to be trained, and {name} is a profile of layers"), repair),
             "operators" => (
                 format!("is for operator graphs, and {name} is not one"),
                 "make one with `plantui generate transformer`".into(),

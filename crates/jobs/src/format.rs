@@ -140,9 +140,11 @@ pub(crate) fn read(document: &Document, options: &ReadOptions, open: OpenFile<'_
     draft.finish((reader.id(), reader.title()), recipe)
 }
 
-/// Facts in the first comment of an export: `64 ranks on h100: ..`, `16 ranks: 4 stages x 2 replicas x tensor degree 2`.
+/// Facts in the comments of an export: `64 ranks on h100: ..`, `16 ranks: 4 stages x 2 replicas x tensor degree 2`,
+/// `batch of 128 sequences of 4096 tokens, 1 in a microbatch, recompute full`.
 fn exported(document: &Document, draft: &mut Draft<'_>) {
     for (comment, line) in &document.comments {
+        batch_of_export(comment, &Place::new(&document.source, *line), draft);
         let mut words = comment.split_whitespace();
         let (Some(Ok(ranks)), Some(word)) = (words.next().map(str::parse::<u64>), words.next()) else { continue };
         if word.trim_end_matches(':') != "ranks" {
@@ -162,8 +164,23 @@ fn exported(document: &Document, draft: &mut Draft<'_>) {
         if let Some(tensor) = degree {
             draft.set("tp", Fact { value: tensor, place });
         }
-        return;
     }
+}
+
+/// Batch in a comment of an export. What the file itself states comes first.
+fn batch_of_export(comment: &str, place: &Place, draft: &mut Draft<'_>) {
+    let words: Vec<&str> = comment.split_whitespace().map(|word| word.trim_end_matches(',')).collect();
+    let ["batch", "of", batch, "sequences", "of", tokens, "tokens", micro, "in", "a", "microbatch", "recompute", again] =
+        words[..]
+    else {
+        return;
+    };
+    for (name, value) in [("global_batch", batch), ("sequence_length", tokens), ("mbs", micro)] {
+        if let Ok(value) = value.parse::<u64>() {
+            draft.set(name, Fact { value, place: place.clone() });
+        }
+    }
+    draft.set("recompute", Fact { value: again, place: place.clone() });
 }
 
 /// True if a default may state a fact of the run: not an address, a path or a key.

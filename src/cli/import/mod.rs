@@ -24,6 +24,7 @@ use crate::{
     jobs::{self, Job, ReadOptions},
     planner::Search,
     study::improve::{BetterRun, ExistingRun, Reach, SingleChange},
+    text::{shell_word, visible_line},
     units,
     workload::{
         convert,
@@ -243,11 +244,22 @@ impl ImportArgs {
         Ok(CommandEnd::Done)
     }
 
-    /// The command without its outputs.
+    /// The command as it was given, with its hardware and without its outputs.
     fn call(&self, resolved: &ResolvedRequest) -> String {
-        let model =
-            self.model.as_deref().or(self.model_flag.as_deref()).map_or(String::new(), |model| format!(" {model}"));
-        format!("plantui import {}{model} --hardware {}", input::shown(&self.job), resolved.accelerator.id)
+        let mut words = std::env::args_os().skip(1).map(|word| visible_line(&word.to_string_lossy()));
+        let mut call = vec!["plantui".to_string()];
+        while let Some(word) = words.next() {
+            let (flag, value) = word.split_once('=').map_or((word.as_str(), None), |(flag, value)| (flag, Some(value)));
+            match flag {
+                "--json" | "--force" => {}
+                "--workload" | "--plan" | "--best" => drop(if value.is_none() { words.next() } else { None }),
+                _ => call.push(shell_word(&word)),
+            }
+        }
+        if self.hardware.is_none() {
+            call.push(format!("--hardware {}", resolved.accelerator.id));
+        }
+        call.join(" ")
     }
 
     fn read(&self) -> Result<Job, Failure> {
@@ -340,6 +352,8 @@ pub(super) fn reach(job: &Job) -> Reach {
         "deepspeed" | "gpt-neox" | "nanotron" | "galvatron" | "torch" if pipelined => Reach::PIPELINE,
         "gpt-neox" | "nanotron" | "galvatron" => Reach::PIPELINE,
         "deepspeed" | "torch" | "huggingface" | "accelerate" | "axolotl" | "llama-factory" => Reach::DATA,
+        // A pipeline of MaxText runs all forward passes first, which plans do not count.
+        "maxtext" => Reach { pipeline: pipelined, virtual_stages: pipelined, tensor: true },
         "verl" | "ms-swift" if job.facts.get("stack").is_some_and(|stack| stack.value == "torchtitan") => Reach::DATA,
         _ => Reach::ALL,
     }

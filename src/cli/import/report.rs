@@ -248,11 +248,12 @@ impl ImportedJob<'_> {
             );
         }
         let Some(best) = self.best else { return };
+        if let Some(changes) = self.changes(best) {
+            line(text, format_args!("change: {changes}, in the job's own settings"));
+        }
         if let Some(engine) = self.engine() {
             line(text, format_args!("export: {} --workload job.json --best best.json", self.call));
             line(text, format_args!("        plantui export best.json --to {engine}"));
-        } else if let Some(changes) = self.changes(best) {
-            line(text, format_args!("change: {changes}, in the job's own settings"));
         }
     }
 
@@ -262,11 +263,15 @@ impl ImportedJob<'_> {
             "torchtitan" => Some("torchtitan"),
             "megatron-bridge" | "nemo" => Some("megatron-bridge"),
             "megatron" | "megatron-log" => Some("megatron"),
+            "deepspeed" => Some("deepspeed"),
+            "accelerate" => Some("accelerate"),
+            "galvatron" => Some("galvatron"),
+            "maxtext" if self.job.degree("pp") == 1 => Some("maxtext"),
             _ => None,
         }
     }
 
-    /// Differences between the job and the best plan, for engines whose settings are not written.
+    /// Differences between the job and the best plan.
     fn changes(&self, best: &BetterRun) -> Option<String> {
         let (now, then) = (&self.resolved.run, &best.run);
         let pairs = [

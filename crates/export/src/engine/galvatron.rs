@@ -27,11 +27,11 @@ pub(super) fn text(job: &EngineJob<'_>) -> String {
     };
     let most = cut.stages.iter().map(|stage| stage.data_parallel).max().unwrap_or(1);
     let division: Vec<String> = cut.stages.iter().map(|stage| stage.blocks().to_string()).collect();
-    let strategy = json!({
+    let mut strategy = json!({
         "pp_deg": cut.stages.len(),
         "tp_sizes_enc": per_block(&|stage, _| stage.tensor_parallel.to_string()),
         "tp_consecutive_flags": per_block(&|_, _| "1".into()),
-        "dp_types_enc": per_block(&|_, _| "0".into()),
+        "dp_types_enc": per_block(&|_, _| u8::from(job.zero == 3).to_string()),
         "use_sp": per_block(&|_, _| "0".into()),
         "checkpoint": per_block(&|_, recompute| u8::from(recompute).to_string()),
         "global_bsz": job.samples(),
@@ -41,9 +41,12 @@ pub(super) fn text(job: &EngineJob<'_>) -> String {
         "default_dp_type": if job.shards_optimizer() { "zero2" } else { "ddp" },
         "vtp": cut.tensor_parallel(),
         "vsp": 0,
-        "embed_sdp": 0,
-        "vocab_sdp": 0,
+        "embed_sdp": u8::from(job.zero == 3),
+        "vocab_sdp": u8::from(job.zero == 3),
     });
+    if job.context_parallel > 1 {
+        strategy["cp_sizes_enc"] = per_block(&|_, _| job.context_parallel.to_string()).into();
+    }
     let Value::Object(strategy) = strategy else { unreachable!("it was made as an object") };
     // Unknown values are left out.
     let strategy: Map<String, Value> = strategy.into_iter().filter(|(_, value)| !value.is_null()).collect();

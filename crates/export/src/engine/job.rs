@@ -22,6 +22,10 @@ pub(super) struct EngineJob<'a> {
     pub(super) names: &'a ModuleNames,
     /// Structure and settings of the network, as far as known.
     pub(super) recipe: Recipe,
+    /// Context-parallel degree.
+    pub(super) context_parallel: u32,
+    /// ZeRO stage: parts of the state that replicas divide.
+    pub(super) zero: u32,
 }
 
 /// Least bytes per parameter that Adam takes in mixed precision.
@@ -40,7 +44,8 @@ impl<'a> EngineJob<'a> {
         recipe: Recipe,
     ) -> Result<Self, String> {
         let parts = VirtualStageParts::of(cut, engine.runner().unwrap_or(Runner::Any), schedule, virtual_stages)?;
-        Ok(EngineJob { cut, parts, schedule, names, recipe })
+        let zero = u32::from(recipe.optimizer_shards.is_some());
+        Ok(EngineJob { cut, parts, schedule, names, recipe, context_parallel: 1, zero })
     }
 
     /// Replicas of every stage.

@@ -28,11 +28,13 @@ pub enum Engine {
     Vllm,
     /// MaxText's configuration.
     MaxText,
+    /// accelerate's configuration.
+    Accelerate,
 }
 
 impl Engine {
     /// All engines in the order shown.
-    pub const ALL: [Engine; 9] = [
+    pub const ALL: [Engine; 10] = [
         Engine::Megatron,
         Engine::DeepSpeed,
         Engine::Torch,
@@ -42,6 +44,7 @@ impl Engine {
         Engine::Vllm,
         Engine::MegatronBridge,
         Engine::MaxText,
+        Engine::Accelerate,
     ];
 
     /// Id for `--to`.
@@ -56,6 +59,7 @@ impl Engine {
             Engine::Galvatron => "galvatron",
             Engine::Vllm => "vllm",
             Engine::MaxText => "maxtext",
+            Engine::Accelerate => "accelerate",
         }
     }
 
@@ -71,19 +75,7 @@ impl Engine {
             Engine::Galvatron => "Galvatron",
             Engine::Vllm => "vLLM",
             Engine::MaxText => "MaxText",
-        }
-    }
-
-    /// Reason why the engine's file does not state a model to be trained.
-    pub(crate) const fn lacks(self) -> &'static str {
-        match self {
-            Engine::DeepSpeed | Engine::Torch | Engine::TorchSchedule => {
-                "divides a module that you name, by its layers' times"
-            }
-            Engine::Galvatron => "states degrees and layers, and not the model, the precision or the optimizer",
-            Engine::Vllm => "serves models, and does not train them",
-            Engine::MaxText => "takes equal stages of a profile here; its training settings are not written",
-            Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan => "trains it",
+            Engine::Accelerate => "accelerate",
         }
     }
 
@@ -94,13 +86,16 @@ impl Engine {
                 "flags for Megatron-Core: layout of the stages, degrees, recomputation, the model's sizes"
             }
             Engine::MegatronBridge => "a function that sets a recipe's configuration for Megatron-Bridge, in Python",
-            Engine::DeepSpeed => "a PipelineModule whose parts are the plan's stages, and its configuration, in Python",
+            Engine::DeepSpeed => {
+                "a PipelineModule whose parts are the plan's stages, or ZeRO's configuration, in Python"
+            }
             Engine::Torch => "split_spec, recomputation and schedule for torch.distributed.pipelining, in Python",
             Engine::TorchSchedule => "schedule CSV for torch.distributed.pipelining: a row per rank, a cell per step",
             Engine::TorchTitan => "a function for torchtitan's registry of configurations, in Python",
             Engine::Galvatron => "a Galvatron strategy, in JSON",
             Engine::Vllm => "flags for serving with vLLM",
             Engine::MaxText => "mesh axes, pipeline and recomputation for MaxText (JAX), in YAML",
+            Engine::Accelerate => "FSDP2 for accelerate and transformers' Trainer, in YAML",
         }
     }
 
@@ -116,6 +111,7 @@ impl Engine {
             Engine::Galvatron => "galvatron.json",
             Engine::Vllm => "vllm.sh",
             Engine::MaxText => "maxtext.yml",
+            Engine::Accelerate => "accelerate.yml",
         }
     }
 
@@ -128,7 +124,7 @@ impl Engine {
             Engine::TorchTitan => Some(Runner::TorchTitan),
             Engine::Galvatron => Some(Runner::Galvatron),
             Engine::MaxText => Some(Runner::Any),
-            Engine::Vllm => None,
+            Engine::Vllm | Engine::Accelerate => None,
         }
     }
 
@@ -147,6 +143,7 @@ impl Engine {
         match self {
             Engine::TorchSchedule => &[OneForwardOneBackward, GPipe, EagerOneForwardOneBackward, Interleaved],
             Engine::MaxText => &[GPipe],
+            Engine::Accelerate => &[OneForwardOneBackward],
             _ => self.runner().map_or(&[Inference], Runner::schedules),
         }
     }

@@ -9,42 +9,84 @@ use plantui_core::{cluster::Limits, family::training::TrainingRun, plan::Plan};
 
 /// Launch comments of a training run, without their marks: ranks, torchrun and SLURM lines, and the environment.
 pub(super) fn of_run(engine: Engine, run: &TrainingRun, program: &str) -> Vec<String> {
-    let layout = &run.layout;
-    let devices = u32::try_from(layout.devices()).unwrap_or(u32::MAX);
-    let each = (1..=OF_A_MACHINE.min(devices)).rev().find(|each| devices.is_multiple_of(*each)).unwrap_or(1);
-    let mut lines = commands(devices, each, "tensor ranks are neighbours, then context, data and pipeline", program);
-    let settings = &run.settings;
+    let devices = u32::try_from(run.layout.devices()).unwrap_or(u32::MAX);
+    let environment = if connects(engine, run) { vec![CONNECTIONS] } else { vec![] };
+    commands(devices, usual_machine(devices), ORDER, (&environment, program))
+}
+
+/// Order of the ranks of a training run.
+pub(super) const ORDER: &str = "tensor ranks are neighbours, then context, data and pipeline";
+
+/// True if a run of Megatron-Core needs [`CONNECTIONS`]: with tensor or context parallelism, and without FSDP.
+pub(super) fn connects(engine: Engine, run: &TrainingRun) -> bool {
+    let (layout, settings) = (&run.layout, &run.settings);
     let split = layout.tensor > 1 || layout.context > 1;
-    // Megatron-FSDP must not have it; tensor and context parallelism without FSDP need it.
-    if matches!(engine, Engine::Megatron | Engine::MegatronBridge)
-        && split
-        && !settings.fsdp
-        && !settings.shard_gradients
-    {
-        lines.insert(1, CONNECTIONS.into());
-    }
+    let own = matches!(engine, Engine::Megatron | Engine::MegatronBridge);
+    own && split && !settings.fsdp && !settings.shard_gradients
+}
+
+/// Environment of tensor or context parallelism in Megatron-Core. Tensor parts then overlap with transfers.
+pub(super) const CONNECTIONS: &str = "export CUDA_DEVICE_MAX_CONNECTIONS=1";
+
+/// Devices of a machine if nothing states them: the largest divisor of all devices up to eight.
+pub(super) fn usual_machine(devices: u32) -> u32 {
+    (1..=OF_A_MACHINE.min(devices)).rev().find(|each| devices.is_multiple_of(*each)).unwrap_or(1)
+}
+
+/// Lines of an sbatch script that sets `HEAD` and runs `body`.
+pub(super) fn script(machines: u32, each: u32, body: &[String]) -> Vec<String> {
+    let mut lines = vec!["with SLURM, as a script for sbatch:".to_string(), "  #!/bin/bash".into()];
+    lines.extend(requests(machines, each).map(|request| format!("  {request}")));
+    lines.push(format!("  {HEAD}"));
+    lines.extend(body.iter().map(|line| format!("  {line}")));
     lines
 }
 
-/// Environment of tensor or context parallelism in Megatron-Core.
-const CONNECTIONS: &str =
-    "environment: CUDA_DEVICE_MAX_CONNECTIONS=1 (before Blackwell: tensor parts then overlap with transfers)";
+/// Lines that start a program on all machines of a SLURM job, or on this one of machines without SLURM.
+pub(super) fn either(devices: u32, each: u32, program: &str) -> String {
+    let machines = devices / each.max(1);
+    format!(
+        "HEAD=${{HEAD:-$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)}}\n\
+         ${{SLURM_JOB_ID:+srun}} torchrun --nnodes {machines} --nproc-per-node {each} \
+         --rdzv-id \"${{SLURM_JOB_ID:-plan}}\" \\\n  --rdzv-backend c10d --rdzv-endpoint \"$HEAD:29500\" {program}\n"
+    )
+}
+
+/// Requests of a job with one task on every machine.
+pub(super) fn requests(machines: u32, each: u32) -> [String; 3] {
+    [
+        format!("#SBATCH --nodes={machines}"),
+        "#SBATCH --ntasks-per-node=1".into(),
+        format!("#SBATCH --gpus-per-node={each}"),
+    ]
+}
+
+/// Name of the first machine of a SLURM job.
+const HEAD: &str = "export HEAD=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)";
 
 /// Commands that start a program on all ranks.
-fn commands(devices: u32, each: u32, order: &str, program: &str) -> Vec<String> {
+fn commands(devices: u32, each: u32, order: &str, (environment, program): (&[&str], &str)) -> Vec<String> {
     let machines = devices / each;
-    vec![
-        format!("launch: {devices} ranks, {each} on each of {machines} machines; {order}"),
-        "with torchrun, on every machine ($HEAD is the name of the first):".into(),
+    let start = |id: &str| {
         format!(
-            "  torchrun --nnodes {machines} --nproc-per-node {each} --rdzv-id plan --rdzv-backend c10d --rdzv-endpoint $HEAD:29500 {program}"
-        ),
-        format!("with SLURM, in a job of #SBATCH --nodes={machines} --ntasks-per-node=1 --gpus-per-node={each}:"),
-        "  HEAD=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)".into(),
-        format!(
-            "  srun torchrun --nnodes {machines} --nproc-per-node {each} --rdzv-id $SLURM_JOB_ID --rdzv-backend c10d --rdzv-endpoint $HEAD:29500 {program}"
-        ),
-    ]
+            "torchrun --nnodes {machines} --nproc-per-node {each} --rdzv-id {id} --rdzv-backend c10d --rdzv-endpoint $HEAD:29500 {program}"
+        )
+    };
+    let mut lines =
+        vec![ranks(devices, each, order), "with torchrun, on every machine ($HEAD is the name of the first):".into()];
+    lines.extend(environment.iter().map(|line| format!("  {line}")));
+    lines.push(format!("  {}", start("plan")));
+    let mut body: Vec<String> = environment.iter().map(ToString::to_string).collect();
+    body.push(format!("srun {}", start("$SLURM_JOB_ID")));
+    lines.extend(script(machines, each, &body));
+    lines
+}
+
+/// Number of ranks and their order.
+pub(super) fn ranks(devices: u32, each: u32, order: &str) -> String {
+    let machines = devices / each;
+    let machines = if machines == 1 { "1 machine".into() } else { format!("{machines} machines") };
+    format!("launch: {devices} ranks, {each} on each of {machines}; {order}")
 }
 
 /// Devices per machine if the limits do not state machines.
@@ -55,10 +97,9 @@ pub(super) fn text(engine: Engine, job: &EngineJob<'_>, limits: &Limits, plan: &
     let Some(program) = program(engine, job).filter(|_| engine.takes_comments()) else { return String::new() };
     let (d, t, devices) = (job.data_parallel(), job.tensor_parallel(), job.cut.devices());
     let each = each_machine(limits, devices);
-    let mut lines = commands(devices, each, &order(d, t), &program);
-    if matches!(engine, Engine::Megatron | Engine::MegatronBridge) && t > 1 {
-        lines.insert(1, CONNECTIONS.into());
-    }
+    let own = matches!(engine, Engine::Megatron | Engine::MegatronBridge) && t > 1;
+    let environment = if own { vec![CONNECTIONS] } else { vec![] };
+    let mut lines = commands(devices, each, &order(d, t), (&environment, &program));
     let mapped: Vec<u32> = plan.stages.iter().flat_map(|stage| stage.devices.iter().copied()).collect();
     if !mapped.is_sorted() {
         lines.push("the mapping puts rank 0, 1, .. on these devices of the topology (export --to rank-file: machine and CUDA_VISIBLE_DEVICES of each):".into());
@@ -84,7 +125,7 @@ fn program(engine: Engine, job: &EngineJob<'_>) -> Option<String> {
         Engine::MegatronBridge => Some("your_recipe.py".into()),
         Engine::DeepSpeed | Engine::Torch => Some("your_script.py".into()),
         Engine::TorchTitan => Some(super::torchtitan::PROGRAM.into()),
-        Engine::TorchSchedule | Engine::Galvatron | Engine::Vllm | Engine::MaxText => None,
+        Engine::TorchSchedule | Engine::Galvatron | Engine::Vllm | Engine::MaxText | Engine::Accelerate => None,
     }
 }
 

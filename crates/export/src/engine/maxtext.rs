@@ -63,7 +63,7 @@ const SIZES: &str = "base_num_query_heads, base_num_kv_heads, head_dim, base_mlp
     num_experts, or model_name=..";
 
 /// Rows of the model's sizes. A `model_name` would bring its own instead.
-fn sizes(model: &ModelShape) -> Vec<(String, String)> {
+pub(super) fn sizes(model: &ModelShape) -> Vec<(String, String)> {
     let mut rows: Vec<(String, String)> = vec![];
     let mut row = |name: &str, value: String| rows.push((name.to_string(), value));
     row("base_num_decoder_layers", model.layers.to_string());
@@ -120,7 +120,7 @@ fn like_llama(model: &ModelShape) -> bool {
 
 /// Size of each axis within a machine and across machines; the first axes fill a machine. `each` divides the product of
 /// all axes, so the part that an axis leaves open divides the product of the later axes.
-fn mesh<const N: usize>(axes: [(&'static str, u32); N], each: u32) -> [(&'static str, u32, u32); N] {
+pub(super) fn mesh<const N: usize>(axes: [(&'static str, u32); N], each: u32) -> [(&'static str, u32, u32); N] {
     let mut room = each;
     axes.map(|(name, size)| {
         let inner = gcd(size, room);

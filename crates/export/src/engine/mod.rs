@@ -17,15 +17,12 @@ pub(crate) mod launch;
 mod maxtext;
 mod megatron;
 mod megatron_bridge;
-mod megatron_bridge_training;
 mod megatron_model;
-mod megatron_training;
 mod python;
 mod torch;
 pub mod torch_schedule;
 mod torchtitan;
 mod torchtitan_model;
-mod torchtitan_training;
 mod training;
 mod virtual_stages;
 mod vllm;
@@ -44,7 +41,7 @@ use job::EngineJob;
 use crate::fullness;
 use plantui_core::{
     cluster::Limits,
-    family::{self, check},
+    family::{self, check, training::TrainingRun},
     plan::{Plan, Score, runner::Runner},
     simulate::Schedule,
     text::single_line,
@@ -121,6 +118,8 @@ pub struct EngineExport {
     pub plan: Plan,
     /// Objective of the given plan, and of the exported one.
     pub values: (f64, f64),
+    /// Run of a model to be trained that the text stands for.
+    pub run: Option<Box<TrainingRun>>,
 }
 
 /// Reason why nothing was written.
@@ -310,6 +309,10 @@ impl ExportRequest<'_> {
             Engine::Galvatron => galvatron::text(&job),
             Engine::Vllm => vllm::text(&job),
             Engine::MaxText => maxtext::text(&job, self.limits),
+            Engine::Accelerate => {
+                let losses = vec!["it has no pipeline, so that no profile of layers suits it".into()];
+                return Err(ExportError::Impossible { engine: engine.title(), losses });
+            }
         };
         let launch = launch::text(engine, &job, self.limits, plan);
         let mut notes = job.notes(engine);
@@ -340,7 +343,7 @@ impl ExportRequest<'_> {
         let full = fullness::warning_under(self.workload, self.limits, &plan, execution);
         let notes: Vec<String> = full.into_iter().chain(written.notes).collect();
         let text = headed(self.engine, &losses, cost, &notes, &written.launch) + &written.text;
-        EngineExport { text, losses, notes, plan, values }
+        EngineExport { text, losses, notes, plan, values, run: None }
     }
 }
 

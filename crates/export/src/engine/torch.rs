@@ -3,7 +3,12 @@
 //! Tracing fails on wrapped modules, so recomputation is wrapped after `pipeline()` has split: the stages keep their
 //! modules' names. Under an interleaved schedule a rank builds several stages.
 
-use super::{ModuleNames, cut::CutStage, job::EngineJob, python};
+use super::{
+    ModuleNames,
+    cut::CutStage,
+    job::{EngineJob, precision_word},
+    python,
+};
 use plantui_core::{simulate::Schedule, workload::layering::LayerPosition};
 
 /// Module names of each part; nodes without a number are numbered in order.
@@ -65,7 +70,7 @@ from torch.distributed.pipelining import {class}, SplitPoint, pipeline
 
 # Microbatches that each replica splits its share of a batch into.
 n_microbatches = {microbatches}
-{micro}{length}
+{micro}{length}{facts}
 # The module in front of which each later stage begins.
 split_spec = {{
 {splits}}}
@@ -103,9 +108,20 @@ def schedule(module, example, rank, device, loss_fn, group=None):
         layout = job.layout_line(),
         microbatches = job.own_microbatches(),
         micro = python::assignment("", "micro_batch_size", job.cut.micro_batch_size.map(u64::from), "samples in a microbatch"),
+        facts = facts(job),
         length = python::assignment("", "sequence_length", python::sequence_length(&job.recipe), "tokens in a sequence"),
         of_rank = of_rank.join(", "),
     )
+}
+
+/// Assignments of what the program must set up around the stages.
+fn facts(job: &EngineJob<'_>) -> String {
+    let precision = job.recipe.precision.map(|own| format!("precision = {}\n", python::string(precision_word(own))));
+    let shards =
+        (job.data_parallel() > 1).then(|| format!("shard_optimizer = {}\n", python::truth(job.shards_optimizer())));
+    let sequence = (job.tensor_parallel() > 1)
+        .then(|| format!("sequence_parallel = {}\n", python::truth(job.sequence_parallel())));
+    [precision, shards, sequence].into_iter().flatten().collect()
 }
 
 /// Notes on steps that the script cannot express.

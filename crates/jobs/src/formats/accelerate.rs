@@ -62,7 +62,13 @@ impl JobReader for AccelerateReader {
             draft.usual("precision", "fp32");
         }
         draft.usual("recompute", "none");
-        draft.assume("sequence_length", "the model's longest, at most 8192", "--sequence-length");
+        if draft.degree("tp") > 1 {
+            // Transformers' plans divide the matrices, not the norms between them.
+            draft.usual("sequence_parallel", false);
+        }
+        if !draft.facts.contains_key("sequence_length") {
+            draft.assume("sequence_length", "the model's longest, at most 8192", "--sequence-length");
+        }
         Ok(())
     }
 
@@ -132,12 +138,20 @@ pub(crate) fn configuration(
         draft.set("context_style", ulysses.with("all-to-all"));
         draft.set("cp", ulysses);
     }
+    let strategy = settings.text("parallelism_config.parallelism_config_cp_comm_strategy")?;
+    if draft.degree("cp") > 1 && !draft.facts.contains_key("context_style") {
+        match strategy.filter(|fact| fact.value == "alltoall") {
+            // PyTorch passes keys and values on, rank by rank.
+            Some(fact) => draft.set("context_style", fact.with("ring")),
+            None => draft.usual("context_style", "all-gather"),
+        }
+    }
     draft.maybe("sequence_length", settings.count("parallelism_config.parallelism_config_sp_seq_length")?);
     draft.copies = settings.count("parallelism_config.parallelism_config_dp_replicate_size")?;
     if let Some(shards) = settings.count("parallelism_config.parallelism_config_dp_shard_size")? {
         draft.set("dp", shards.with(shards.value * draft.copies.as_ref().map_or(1, |copies| copies.value)));
     }
-    for word in ["cp_comm_strategy", "sp_backend", "sp_seq_length_is_variable", "sp_attn_implementation"] {
+    for word in ["sp_backend", "sp_seq_length_is_variable", "sp_attn_implementation"] {
         settings.skip(&format!("parallelism_config.parallelism_config_{word}"));
     }
     if settings.has_under("fp8_config") {

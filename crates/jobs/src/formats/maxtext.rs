@@ -101,6 +101,16 @@ impl JobReader for MaxTextReader {
         for name in ["tp_overlap", "fused_cross_entropy"] {
             draft.usual(name, false);
         }
+        draft.usual("dispatcher", "alltoall");
+        if let Some(word) = settings.text("context_parallel_strategy")? {
+            match word.value.as_str() {
+                "ring" => draft.set("context_style", word.with("ring")),
+                "ulysses" => draft.set("context_style", word.with("all-to-all")),
+                _ => draft.set("context_style", word.with("all-gather")),
+            }
+        } else if draft.degree("cp") > 1 {
+            draft.usual("context_style", "all-gather");
+        }
         for (name, target) in [
             ("optimizer_memory_host_offload", "optimizer_offload"),
             ("parameter_memory_host_offload", "parameter_offload"),

@@ -34,21 +34,41 @@ impl JobReader for TorchReader {
     }
 
     fn recognise(&self, syntax: Syntax, part: &Part) -> Option<String> {
-        let own = ["split_spec", "parts"].into_iter().find(|name| part.settings.has(name));
+        let zero = part.settings.has("gradient_checkpointing");
+        let own = ["split_spec", "parts", "config.train_micro_batch_size_per_gpu"]
+            .into_iter()
+            .find(|name| part.settings.has(name) && (!name.starts_with("config") || zero));
         own.filter(|_| syntax == Syntax::Python && part.name.is_empty()).map(ToString::to_string)
     }
 
     fn read(&self, part: &Part, draft: &mut Draft<'_>, _: &Context<'_>) -> Result<(), LoadError> {
         let settings = &part.settings;
-        draft.usual("stack", "megatron-2025");
         let layers = draft.layers();
+        draft.maybe("sequence_length", settings.count("sequence_length")?);
         if settings.has("parts") {
+            draft.usual("stack", "megatron-2025");
             deepspeed(settings, draft, layers)?;
-        } else {
+            draft.usual("sequence_parallel", false);
+        } else if settings.has("split_spec") || settings.has("stages_of_rank") {
+            draft.usual("stack", "megatron-2025");
             torch(settings, draft, layers)?;
+        } else {
+            draft.usual("stack", "torchtitan");
+            let again = settings.flag("gradient_checkpointing")?;
+            if let Some(fact) = again {
+                draft.set("recompute", fact.with(if fact.value { "full" } else { "none" }));
+            }
+            let config = settings.part("config");
+            zero::configuration(&config, draft, true)?;
+            // A dictionary is used by its entries.
+            config.iter().filter(|entry| config.has_under(&entry.name)).for_each(|entry| config.skip(&entry.name));
+            draft.leave(&config, &zero::EFFECTS)?;
         }
+        draft.usual("tp_overlap", false);
         draft.usual("precision", "bf16");
-        draft.assume("sequence_length", "the model's longest, at most 8192", "--sequence-length");
+        if !draft.facts.contains_key("sequence_length") {
+            draft.assume("sequence_length", "the model's longest, at most 8192", "--sequence-length");
+        }
         Ok(())
     }
 
@@ -95,6 +115,11 @@ fn torch(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Res
         recompute(draft, &numbers.collect::<Vec<u64>>(), 0, layers, place);
     } else {
         draft.usual("recompute", "none");
+    }
+    draft.maybe("precision", settings.text("precision")?);
+    draft.maybe("sequence_parallel", settings.flag("sequence_parallel")?);
+    if let Some(shards) = settings.flag("shard_optimizer")? {
+        draft.set("zero", shards.with(u32::from(shards.value)));
     }
     draft.maybe("mbs", settings.count("micro_batch_size")?);
     draft.chunks = settings.count_of(&["n_microbatches", "microbatches"])?;

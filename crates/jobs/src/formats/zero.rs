@@ -138,6 +138,10 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
     ])?;
     if let Some(tensor) = tensor.filter(|fact| fact.value > 1) {
         draft.set("tp", tensor);
+        // AutoTP divides the matrices, not the norms between them, and waits for its transfers.
+        for name in ["sequence_parallel", "tp_overlap"] {
+            draft.usual(name, false);
+        }
     }
     let expert = settings.count_of(&["expert_parallel.ep_size", "expert_parallel.autoep_size"])?;
     draft.maybe("ep", expert.filter(|fact| fact.value > 1));
@@ -168,12 +172,11 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
     let accumulate = settings.text("data_types.grad_accum_dtype")?;
     let wide = accumulate.as_ref().is_some_and(|fact| fact.value.contains("32"));
     // With a pipeline and bfloat16, gradients are added in 32 bits; ZeRO keeps those of the weights' format.
-    let narrow = !wide && stage_number > 0 && pipeline.is_none();
+    let narrow = !wide && stage_number > 0 && draft.degree("pp") == 1;
     draft.usual("gradient_bytes", if narrow { 2 } else { 4 });
     if draft.facts.get("precision").is_some_and(|fact| fact.value == "fp32") {
         draft.facts.remove("gradient_bytes");
         draft.usual("gradient_bytes", 4);
-        draft.usual("master_bytes", 0);
     }
     if on(settings.flag("bf16.bf16_optimizer_states")?).is_some() {
         draft.usual("moment_bytes", 2);

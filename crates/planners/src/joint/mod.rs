@@ -103,7 +103,7 @@ static DECLARATION: Declaration = Declaration {
     proves: Proves::Among(&settings::BEARINGS),
     tunables: &settings::TUNABLES,
     can_plan,
-    ignores: |workload| workload.training().map_or(&[], training::ignored),
+    ignores: |workload| workload.training().map_or(&settings::OF_TRAINED_MODELS, training::ignored),
     other_limits: |workload| workload.training().map(|_| &LimitKind::LAYERS[..]),
     check_options,
     searches_routes: true,
@@ -171,6 +171,10 @@ fn check_options(problem: &Problem) -> Result<(), OptionError> {
         _ => set(spec),
     };
     let found = settings::OPTIONS.iter().filter(|spec| ignored.contains(&spec.name)).find(asked_for);
+    if let Some(spec) = found.filter(|_| stack.is_none()) {
+        let workload = "a profile: its nodes have tensor degrees alone".into();
+        return Err(OptionError::Ignored { planner: DECLARATION.info.id.into(), name: spec.name.into(), workload });
+    }
     if let Some((spec, stack)) = found.zip(stack) {
         let (engine, id) = (engine_of(stack).title(), stack.id());
         let why = match spec.name {

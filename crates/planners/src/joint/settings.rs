@@ -15,6 +15,10 @@ pub(super) struct JointSettings {
     pub(super) tensor_parallel: bool,
     /// Tensor degree of all stages; `None` leaves it free.
     pub(super) degree: Option<u32>,
+    /// Context-parallel degree of a trained model; `None` leaves it free.
+    pub(super) context: Option<u32>,
+    /// Expert-parallel degree of a trained model; `None` leaves it free.
+    pub(super) expert: Option<u32>,
     pub(super) recompute: Recompute,
     /// True if the plan may be one that engines cannot run.
     pub(super) anywhere: bool,
@@ -31,7 +35,7 @@ pub(super) struct JointSettings {
 }
 
 /// Options that the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 11] = [
+pub(super) static OPTIONS: [OptionSpec; 13] = [
     OptionSpec {
         name: "space",
         label: "space",
@@ -82,6 +86,18 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
         help: "tensor degree of every stage; any: the fastest",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_DEGREE, whole: true, zero: Some("any") },
     },
+    OptionSpec {
+        name: "context_degree",
+        label: "context degree",
+        help: "context-parallel degree of a model to be trained; any: the fastest",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_DEGREE, whole: true, zero: Some("any") },
+    },
+    OptionSpec {
+        name: "expert_degree",
+        label: "expert degree",
+        help: "expert-parallel degree of a model to be trained; any: the fastest",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_DEGREE, whole: true, zero: Some("any") },
+    },
     pipeline_options::RECOMPUTE,
     pipeline_options::STAGES,
     pipeline_options::ENGINE,
@@ -99,8 +115,11 @@ pub(super) static OPTIONS: [OptionSpec; 11] = [
     },
 ];
 
+/// Options of trained models alone.
+pub(super) const OF_TRAINED_MODELS: [&str; 2] = ["context_degree", "expert_degree"];
+
 /// Effect of each option on the plans that a proof covers.
-pub(super) static BEARINGS: [(&str, Bearing); 11] = [
+pub(super) static BEARINGS: [(&str, Bearing); 13] = [
     ("space", Bearing::Told),
     ("schedule", Bearing::Told),
     ("virtual_stages", Bearing::Narrows(parts_of_a_device)),
@@ -109,6 +128,14 @@ pub(super) static BEARINGS: [(&str, Bearing); 11] = [
     (
         "tensor_degree",
         Bearing::Narrows(|options| JointSettings::new(options).degree.map(|t| format!("with tensor degree {t}"))),
+    ),
+    (
+        "context_degree",
+        Bearing::Narrows(|options| JointSettings::new(options).context.map(|c| format!("with context degree {c}"))),
+    ),
+    (
+        "expert_degree",
+        Bearing::Narrows(|options| JointSettings::new(options).expert.map(|e| format!("with expert degree {e}"))),
     ),
     pipeline_options::OF_RECOMPUTE,
     pipeline_options::OF_STAGES,
@@ -151,13 +178,27 @@ pub(super) static TUNABLES: [Tunable; 6] = [
 ];
 
 impl JointSettings {
+    /// Axes of a layout that the options pin, for people.
+    pub(super) fn pins(&self) -> Vec<String> {
+        let pins = [
+            ("tensor degree", self.degree),
+            ("context degree", self.context),
+            ("expert degree", self.expert),
+            ("stages", self.stages.map(|stages| stages as u32)),
+        ];
+        pins.iter().filter_map(|(name, value)| value.map(|value| format!("{name} {value}"))).collect()
+    }
+
     /// Reads the declared options.
     pub(super) fn new(options: &Options) -> Self {
+        let degree = |name: &str| Some(options.number(name) as u32).filter(|&degree| degree > 0);
         let engine = pipeline_options::engine(options, options.choice("space") == "engine");
         JointSettings {
             data_parallel: options.flag("data_parallel"),
             tensor_parallel: options.flag("tensor_parallel"),
-            degree: Some(options.number("tensor_degree") as u32).filter(|&degree| degree > 0),
+            degree: degree("tensor_degree"),
+            context: degree("context_degree"),
+            expert: degree("expert_degree"),
             recompute: pipeline_options::recompute(options),
             anywhere: engine.is_none() && options.choice("space") == "any",
             engine,

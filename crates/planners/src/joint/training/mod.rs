@@ -41,7 +41,7 @@ use super::{engine_of, settings::JointSettings};
 /// the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
 /// has virtual stages, and nothing else.
 pub(super) fn ignored(profile: &TrainingProfile) -> &'static [&'static str] {
-    const IGNORED: [&str; 6] = ["schedule", "space", "virtual_stages", "engine", "gap", "tensor_degree"];
+    const IGNORED: [&str; 5] = ["schedule", "space", "virtual_stages", "engine", "gap"];
     match profile.stack {
         Stack::Torchtitan | Stack::Plain => &IGNORED[1..],
         Stack::Megatron2025 | Stack::Nemo24 => &IGNORED,
@@ -474,8 +474,10 @@ impl LayoutSearch<'_> {
         let devices = units::counted(limits.devices as usize, "device");
         let Some(needed) = found.least_memory else {
             let rule = found.refusal.as_ref().map(|refusal| format!(": {refusal}")).unwrap_or_default();
+            let pins = self.settings.pins();
+            let pins = if pins.is_empty() { String::new() } else { format!(", {}", pins.join(", ")) };
             return Outcome::refused(format!(
-                "The engine runs no layout on {devices} with a batch of {}{rule}.",
+                "The engine runs no layout on {devices} with a batch of {}{pins}{rule}.",
                 limits.samples()
             ));
         };

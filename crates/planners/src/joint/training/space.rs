@@ -21,12 +21,16 @@ pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, setti
     let model = &profile.model;
     let mut all = vec![];
     for tensor in divisors(devices).filter(|&t| t <= profile.accelerator.domain) {
+        if settings.degree.is_some_and(|degree| degree != tensor) {
+            continue;
+        }
         if tensor > 1 && !settings.tensor_parallel || !check::takes_tensor(model, profile.stack, tensor) {
             continue;
         }
         let rest = devices / tensor;
         for context in divisors(rest).filter(|c| *c <= MOST_CONTEXT && c.is_power_of_two()) {
-            if context > 1 && !model.is_decoder() {
+            let other = settings.context.is_some_and(|degree| degree != context);
+            if other || context > 1 && !model.is_decoder() {
                 continue;
             }
             let rest = rest / context;
@@ -38,7 +42,8 @@ pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, setti
                 }
                 let layout = Layout { tensor, context, pipeline, data, ..Layout::ONE };
                 let own = batch / data;
-                let experts = expert_degrees(profile, &layout);
+                let mut experts = expert_degrees(profile, &layout);
+                experts.retain(|(degree, _)| settings.expert.is_none_or(|pinned| pinned == *degree));
                 for micro_batch in divisors(own).filter(|&b| b <= MOST_SEQUENCES) {
                     for &(expert, expert_tensor) in &experts {
                         let layout = Layout { micro_batch, expert, expert_tensor, ..layout };

@@ -4,10 +4,10 @@
 //! written as a layout (`E` embedding, `t` decoder layer, `m` layer that predicts further tokens, `L` loss). Facts that the workload lacks (norms, biases,
 //! data) are listed in a comment, to be filled in.
 
-use super::{Engine, launch};
+use super::super::{Engine, launch};
 use plantui_core::{
     family::training::{check, configured},
-    plan::{Configuration, Plan},
+    plan::Configuration,
     workload::{
         TrainingProfile,
         recipe::NormKind,
@@ -18,10 +18,26 @@ use plantui_core::{
     },
 };
 
-/// Text with all flags.
-pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String {
-    let configuration = configured::of_plan(profile, plan);
-    let run = profile.run(&configuration, batch);
+/// Script with all flags: for sbatch, or for every machine by itself with `HEAD` set to the name of the first.
+pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: &Configuration, each: u32) -> String {
+    let layout = &run.layout;
+    let flags = flags(profile, run, configuration);
+    let flags: String = flags.iter().map(|flag| format!("  {flag}\n")).collect();
+    let devices = u32::try_from(layout.devices()).unwrap_or(u32::MAX);
+    let requests: String =
+        launch::requests(devices / each.max(1), each).iter().map(|line| format!("{line}\n")).collect();
+    let connections =
+        if launch::connects(Engine::Megatron, run) { format!("{}\n", launch::CONNECTIONS) } else { String::new() };
+    let program = if profile.model.is_decoder() { "pretrain_gpt.py" } else { "pretrain_bert.py" };
+    format!(
+        "{requests}{head}\nFLAGS=(\n{flags})\n\n{connections}{}",
+        launch::either(devices, each, &format!("{program} \"${{FLAGS[@]}}\" \"$@\"")),
+        head = head(profile, run, each)
+    )
+}
+
+/// Flags of a configuration.
+fn flags(profile: &TrainingProfile, run: &TrainingRun, configuration: &Configuration) -> Vec<String> {
     let layout = &run.layout;
     let mut flags = vec![
         format!("--tensor-model-parallel-size {}", layout.tensor),
@@ -34,23 +50,23 @@ pub(super) fn text(profile: &TrainingProfile, batch: u32, plan: &Plan) -> String
             flags.push(format!("--expert-tensor-parallel-size {}", layout.expert_tensor));
         }
     }
-    flags.extend(split(profile, &run, &configuration));
+    flags.extend(split(profile, run, configuration));
     flags.push(format!("--micro-batch-size {}", layout.micro_batch));
-    flags.push(format!("--global-batch-size {batch}"));
+    flags.push(format!("--global-batch-size {}", run.global_batch));
     flags.push(format!("--seq-length {}", run.sequence));
     flags.push(format!("--max-position-embeddings {}", profile.model.longest_sequence.max(run.sequence)));
-    flags.extend(recomputation(&run));
-    flags.extend(software(&run, &profile.accelerator));
+    flags.extend(recomputation(run));
+    flags.extend(software(run, &profile.accelerator));
     if profile.model.has_experts() {
-        flags.extend(of_experts(&run, &profile.accelerator));
+        flags.extend(of_experts(run, &profile.accelerator));
     }
-    flags.extend(precision(&run));
+    flags.extend(precision(run));
     flags.extend(sizes(profile));
-    format!("{}{}\n", head(profile, &run), flags.join(" \\\n  "))
+    flags
 }
 
 /// Comment above the flags.
-fn head(profile: &TrainingProfile, run: &TrainingRun) -> String {
+fn head(profile: &TrainingProfile, run: &TrainingRun, each: u32) -> String {
     let layout = &run.layout;
     let mut head = format!(
         "# {} ranks on {}: tensor {} x context {} x data {} x pipeline {}, neighbouring ranks tensor first\n",
@@ -61,10 +77,10 @@ fn head(profile: &TrainingProfile, run: &TrainingRun) -> String {
         layout.data,
         layout.pipeline
     );
-    let program = format!("{} FLAGS", if profile.model.is_decoder() { "pretrain_gpt.py" } else { "pretrain_bert.py" });
-    for line in launch::of_run(Engine::Megatron, run, &program) {
-        head += &format!("# {line}\n");
-    }
+    let devices = u32::try_from(layout.devices()).unwrap_or(u32::MAX);
+    head += &format!("# {}\n", launch::ranks(devices, each, launch::ORDER));
+    head += "# with SLURM: sbatch THIS_FILE; without: HEAD=NAME_OF_THE_FIRST bash THIS_FILE on every machine. Arguments \
+        behind the file are added to the flags.\n";
     head += &format!("# vocabulary: {} rows\n", profile.model.ends.vocabulary);
     if let Some(why) = activation(profile) {
         head += &format!("# {why}\n");

@@ -3,10 +3,16 @@
 //!
 //! `O(layers)`, and a simulation if something is lost.
 
-use super::{
-    Engine, EngineExport, EngineSettings, ExportError, headed, loss, megatron_bridge_training, megatron_training,
-    torchtitan_training,
-};
+mod accelerate;
+mod deepspeed;
+mod layers;
+mod maxtext;
+mod megatron;
+mod megatron_bridge;
+mod program;
+mod torchtitan;
+
+use super::{Engine, EngineExport, EngineSettings, ExportError, headed, launch, loss};
 use crate::fullness;
 use plantui_core::{
     cluster::Limits,
@@ -14,12 +20,14 @@ use plantui_core::{
         check,
         training::{
             AttentionKernel, ContextStyle, ExpertOverlap, Imbalance, Modules, Recompute, TrainingRun, TrainingSettings,
-            ZeroBubble, configured, program,
+            configured, program::schedule as schedule_of_run,
         },
     },
     plan::{Configuration, Plan},
-    workload::{TrainingProfile, Workload},
+    text::single_line,
+    workload::{Profile, TrainingProfile, Workload},
 };
+use program::NearestRun;
 
 /// Writes a configuration for an engine.
 ///
@@ -39,56 +47,89 @@ pub(super) fn export(
     }
     let impossible = |losses: Vec<String>| ExportError::Impossible { engine: engine.title(), losses };
     let own = configured::of_plan(profile, plan);
-    let runs = program::schedule(&profile.run(&own, limits.samples()));
+    let planned = profile.run(&own, limits.samples());
+    let runs = schedule_of_run(&planned);
     if let Some(asked) = settings.schedule.filter(|asked| *asked != runs) {
         let reason = format!("the planned layout runs {}, and its memory was counted for that", runs.id());
         return Err(ExportError::Schedule { engine: engine.title(), schedule: asked.id(), reason });
     }
-    if let Some(reason) = refused(engine, own.zero_bubble) {
-        let schedule = own.zero_bubble.map_or("1f1b", ZeroBubble::id);
-        return Err(ExportError::Schedule { engine: engine.title(), schedule, reason });
+    if let Some(reason) = program::refused(engine, own.zero_bubble) {
+        return Err(ExportError::Schedule { engine: engine.title(), schedule: runs.id(), reason });
     }
     if profile.model.kinds.iter().any(|kind| kind.mixer.is_some()) {
         let why = "its file describes attention layers, and this model has layers with a state or a convolution";
         return Err(impossible(vec![why.into()]));
     }
-    let (near, losses) = nearest(engine, &own, &profile.settings);
+    let lacks = program::lacks(engine, profile, &planned);
+    if !lacks.is_empty() {
+        return Err(impossible(lacks));
+    }
+    let mut near = NearestRun::of(engine, profile, &own, limits.samples());
+    if matches!(engine, Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan) {
+        (near.configuration, near.losses) = nearest(engine, &own, &profile.settings);
+    }
+    let NearestRun { profile: own_profile, configuration, losses } = near;
     if settings.nearest.is_none() && !losses.is_empty() {
         return Err(impossible(losses));
     }
     let (mut written, mut value) = (plan.clone(), score.value);
-    if near != own {
-        let Some(split) = configured::split(profile, &near) else { return Err(impossible(losses)) };
-        written = configured::plan(profile, near.clone(), &split);
-        let other = check(workload, limits, &written);
+    if !losses.is_empty() {
+        if configuration != own {
+            let Some(split) = configured::split(profile, &configuration) else { return Err(impossible(losses)) };
+            written = configured::plan(profile, configuration.clone(), &split);
+        }
+        let runs = Workload { profile: Profile::Training(Box::new(own_profile.clone())), ..workload.clone() };
+        let other = check(&runs, limits, &written);
         if let Some(violation) = other.violations.first() {
-            return Err(impossible([losses, vec![format!("the nearest layout: {violation}")]].concat()));
+            return Err(impossible([losses, vec![format!("the nearest run: {violation}")]].concat()));
         }
         value = other.value;
     }
-    let run = profile.run(&near, limits.samples());
-    let own_notes = match engine {
-        Engine::TorchTitan => unlike(&run),
-        _ => vec![],
+    let run = own_profile.run(&configuration, limits.samples());
+    let each = launch::each_machine(limits, u32::try_from(run.layout.devices()).unwrap_or(u32::MAX));
+    let refused = || impossible(vec!["its layers have no valid split".into()]);
+    let (text, own_notes) = match engine {
+        Engine::Megatron => (megatron::text(&own_profile, &run, &configuration, each), vec![]),
+        Engine::MegatronBridge => (megatron_bridge::text(&own_profile, &run, &configuration), vec![]),
+        Engine::TorchTitan => (torchtitan::text(&own_profile, &run, &configuration, &settings.names), unlike(&run)),
+        Engine::Accelerate => (accelerate::text(&run, each), vec![]),
+        Engine::MaxText => (maxtext::text(&own_profile, &run, each), vec![]),
+        Engine::DeepSpeed if run.layout.pipeline == 1 => (deepspeed::text(&run), vec![]),
+        _ => layers::text(engine, &own_profile, &run, &configuration, &settings.names).ok_or_else(refused)?,
     };
-    let notes: Vec<String> = fullness::warning(&score, limits).into_iter().chain(own_notes).collect();
+    let adapter = run.settings.adapter.as_ref().filter(|_| losses.is_empty() || engine == Engine::Accelerate);
+    let adapter = adapter.map(|adapter| format!("the program sets the adapters ({adapter}), not this file"));
+    let full = fullness::warning(&score, limits);
+    let notes: Vec<String> = full.into_iter().chain(own_notes).chain(adapter).collect();
     let cost = (!losses.is_empty()).then(|| loss((score.value, value), score.measure));
+    let head = headed(engine, &losses, cost, &notes, "");
     let text = match engine {
-        Engine::MegatronBridge => megatron_bridge_training::text(profile, &run, &near),
-        Engine::TorchTitan => torchtitan_training::text(profile, &run, &near, &settings.names),
-        _ => megatron_training::text(profile, limits.samples(), &written),
+        // The first line of a script names its shell.
+        Engine::Megatron => format!("#!/bin/bash\n{head}{text}"),
+        _ => head + &launch_comments(engine, &own_profile, &run, each) + &text,
     };
-    let text = headed(engine, &losses, cost, &notes, "") + &text;
-    Ok(EngineExport { text, losses, notes, plan: written, values: (score.value, value) })
+    Ok(EngineExport { text, losses, notes, plan: written, values: (score.value, value), run: Some(Box::new(run)) })
 }
 
-/// Reason why an engine cannot run a schedule.
-fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<String> {
-    match (engine, schedule?) {
-        (Engine::TorchTitan, ZeroBubble::V) => None,
-        (Engine::TorchTitan, ZeroBubble::H1) => Some("its only zero-bubble schedule is zb-v".into()),
-        _ => Some("it does not defer weight gradients; torchtitan runs zb-v".into()),
-    }
+/// Comments on ranks, batch and launch, for engines whose own text has none.
+fn launch_comments(engine: Engine, profile: &TrainingProfile, run: &TrainingRun, each: u32) -> String {
+    let layout = &run.layout;
+    let devices = u32::try_from(layout.devices()).unwrap_or(u32::MAX);
+    let ranks = launch::ranks(devices, each, launch::ORDER);
+    let commands = match engine {
+        Engine::Accelerate => [vec![ranks], accelerate::launch(run, each)].concat(),
+        Engine::MaxText => [vec![ranks], maxtext::launch(run, each)].concat(),
+        Engine::DeepSpeed | Engine::Torch => launch::of_run(engine, run, "your_script.py"),
+        _ => return String::new(),
+    };
+    let head = [
+        format!("{devices} ranks on {}: {layout}", single_line(profile.accelerator.id)),
+        format!(
+            "batch of {} sequences of {} tokens, {} in a microbatch, recompute {}",
+            run.global_batch, run.sequence, layout.micro_batch, run.recompute
+        ),
+    ];
+    head.iter().chain(&commands).map(|line| format!("# {line}\n")).collect()
 }
 
 /// Settings behind the figures that the engine's file does not set.

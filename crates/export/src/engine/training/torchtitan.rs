@@ -1,10 +1,10 @@
 //! Configuration of a training workload for torchtitan: a function of its registry of configurations.
 //!
 //! The file sets degrees, schedule and the modules of every part; the model itself is one of torchtitan's. Names follow
-//! torchtitan 0.3, as in `super::torchtitan`. Parts are listed in model order: the schedule decides which rank has
+//! torchtitan 0.3, as in `engine::torchtitan`. Parts are listed in model order: the schedule decides which rank has
 //! which, round robin or, under ZB-V, down and back up.
 
-use super::{
+use super::super::{
     Engine, ModuleNames, launch, python,
     torchtitan::{self, Checkpoint, RegistryEntry},
     torchtitan_model::FileModel,

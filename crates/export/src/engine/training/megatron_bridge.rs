@@ -1,12 +1,15 @@
 //! Configuration of a training workload for Megatron-Bridge: a function that sets a recipe's configuration, in Python.
 //!
-//! Names follow `super::megatron_bridge`, from its documentation. A recipe brings the model, so sizes are checked and
+//! Names follow `engine::megatron_bridge`, from its documentation. A recipe brings the model, so sizes are checked and
 //! not set.
 
 use super::{
-    Engine, launch,
-    megatron_bridge::{self, CHECK},
-    megatron_training, python,
+    super::{
+        Engine, launch,
+        megatron_bridge::{self, CHECK},
+        python,
+    },
+    megatron,
 };
 use plantui_core::{
     family::training::{
@@ -34,7 +37,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     if layout.virtual_stages > 1 {
         sets.push(format!("model.virtual_pipeline_model_parallel_size = {}", layout.virtual_stages));
     }
-    if let Some(stages) = megatron_training::layout(profile, run, configuration) {
+    if let Some(stages) = megatron::layout(profile, run, configuration) {
         sets.push(format!("model.pipeline_model_parallel_layout = {}", python::string(&stages)));
     }
     if layout.context > 1 {
