@@ -67,6 +67,23 @@ pub(crate) fn megatron_bridge(text: &str) -> BTreeMap<String, String> {
     fields.into_iter().chain(sizes).collect()
 }
 
+/// Refuses rows of accelerate's configuration that it does not know.
+pub(crate) fn accelerate(text: &str) {
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    known("accelerate", rows.map(|line| line.trim().split_once(':').expect(line).0));
+}
+
+/// The entries that the configuration of DeepSpeed without a pipeline prints; `None` without Python.
+pub(crate) fn deepspeed_zero(test: &str, text: &str) -> Option<Value> {
+    let config: Value = serde_json::from_str(&python(test, text)?).expect("it prints JSON");
+    let mut left = vec![&config];
+    while let Some(Value::Object(entries)) = left.pop() {
+        known("DeepSpeed", entries.keys().map(String::as_str));
+        left.extend(entries.values().filter(|value| value.is_object()));
+    }
+    Some(config)
+}
+
 /// The rows of MaxText's configuration.
 pub(crate) fn maxtext(text: &str) -> BTreeMap<String, String> {
     let rows = text.lines().filter(|line| !line.starts_with('#'));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::common::engine_rules;
 use plantui::{
     cluster::{GivenLimits, LimitKind},
     export::engine::{Engine, EngineSettings, export},
@@ -161,6 +162,16 @@ fn what_export_writes_for_a_trained_model_is_the_same_run() {
                     continue;
                 }
             };
+            match engine {
+                Engine::Accelerate => engine_rules::accelerate(&text),
+                Engine::MaxText => drop(engine_rules::maxtext(&text)),
+                Engine::DeepSpeed if run.layout.pipeline == 1 => {
+                    let config = engine_rules::deepspeed_zero("zero", &text);
+                    let stage = config.map(|config| config["zero_optimization"]["stage"].clone());
+                    assert!(stage.is_none_or(|stage| stage == run.settings.zero()), "{told}: {text}");
+                }
+                _ => {}
+            }
             let mut options = ReadOptions { model: published::find(case.model), ..ReadOptions::default() };
             if engine == Engine::Galvatron {
                 // A strategy has no fields for these.

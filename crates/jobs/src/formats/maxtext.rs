@@ -31,7 +31,7 @@ static EFFECTS: Effects = Effects {
         enable_dropout load_parameters_path load_full_state_path weight_dtype_ mu_dtype grad_dtype_ dtype_ override_model_config
         rope_max_timescale use_vertex_tensorboard megablox sparse_matmul capacity_factor_ decoder_layer_input_ tokenize_train_data
         tokenize_eval_data train_split eval_split eval_interval eval_steps hf_path hf_access_token hf_train_files
-        num_pipeline_microbatches_ sharding_tolerance async_scheduling float32_qk_product float32_logits cast_logits_to_fp32
+        num_pipeline_microbatches_ sharding_tolerance param_scan_axis async_scheduling float32_qk_product float32_logits cast_logits_to_fp32
         compile_topology_ logical_axis_rules data_sharding jax_cache_dir compiled_trainstep_file log_period save_config_to_gcs
         rope_type norm_topk_prob routed_bias routed_score_func routed_scaling_factor load_balance_loss_weight rope_factor beta_fast mscale
         original_max_position_embeddings mlp_activations_limit reuse_example_batch enable_data_shuffling add_bos add_eos",

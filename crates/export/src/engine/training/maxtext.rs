@@ -81,6 +81,10 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, each: u32) -> S
     row("attention", format!("\"{kernel}\""));
     row("optimizer_memory_host_offload", settings.optimizer_offload.to_string());
     row("parameter_memory_host_offload", settings.parameter_offload.to_string());
+    if settings.parameter_offload {
+        // The engine demands it.
+        row("param_scan_axis", "0".into());
+    }
     match ModelShape::of(&profile.model) {
         Some(model) => rows.extend(maxtext::sizes(&model)),
         None => rows.push(("# model_name".into(), "fill in: the sizes of this model have no settings".into())),
