@@ -13,7 +13,7 @@ use clap::{
 use super::{
     CommandEnd, Failure,
     arguments::{LimitArgs, PlannerArgs, schedules},
-    input, output,
+    input, job_input, output,
     planning::{self, PlanningTask},
     profile_input, report, training_input,
 };
@@ -122,7 +122,11 @@ impl ScreenArgs {
             pool.build_global().map_err(|error| planning::no_threads(threads, &error))?;
         }
         let request = self.request(config, Arc::new(workload))?;
-        match tui::run(ScreenRequest { dials_asked, as_read: Arc::new(as_read), ..request }) {
+        let facts = self.limits.job_facts()?;
+        let job = self.workload.as_ref().map(|path| job_input::read(path, &facts)).transpose()?.flatten();
+        let pinned = job.map(|job| job.plan()).transpose()?.map(|plan| ("as it runs".to_string(), plan));
+        let pinned = pinned.into_iter().collect();
+        match tui::run(ScreenRequest { dials_asked, pinned, as_read: Arc::new(as_read), ..request }) {
             Ok(()) => Ok(CommandEnd::Done),
             Err(ScreenError::Option(error)) => Err(error.into()),
             Err(error) => Err(Failure::refused(error.to_string(), "")),

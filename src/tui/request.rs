@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     cluster::{GivenLimits, MissingLimit},
+    plan::Plan,
     planner::{self, OptionError, Planner},
     simulate::{Schedule, SimulatorSettings},
     workload::Workload,
@@ -30,6 +31,8 @@ pub struct ScreenRequest {
     pub prices: BTreeMap<String, f64>,
     /// Planners to choose from.
     pub planners: &'static [&'static dyn Planner],
+    /// Plans that are pinned from the start, each with its name: how a job runs.
+    pub pinned: Vec<(String, Plan)>,
     /// Id of the initial planner.
     pub planner: String,
     /// True if the user named that planner, so that no session replaces it.
@@ -83,6 +86,7 @@ impl ScreenRequest {
             defaults: GivenLimits::default(),
             prices: BTreeMap::new(),
             planners,
+            pinned: vec![],
             planner: planners.first().map(|p| p.info().id.to_string()).unwrap_or_default(),
             planner_asked: false,
             settings: vec![],

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use plantui::{
     cluster::{GivenLimits, LimitKind},
+    family,
+    planner::{self, Options, Problem, Search},
     tui::{Action, Focus, Offscreen, ScreenRequest, View},
     workload::{self, Workload},
 };
@@ -36,6 +38,22 @@ fn a_published_name_opens_with_a_configuration_and_what_it_attains() {
     // Virtual stages are equal parts: there is no boundary to move.
     assert!(text.lines().last().is_some_and(|keys| keys.contains("help") && !keys.contains("[ ]")), "{text}");
     assert!(text.contains("s/iteration") && text.contains("Joint"), "{text}");
+}
+
+#[test]
+fn the_plan_that_a_job_runs_is_pinned_from_the_start() {
+    let overrides = GivenLimits::default().with(LimitKind::Devices, 64).with(LimitKind::Batch, 128);
+    let joint = planner::find("joint").expect("it is one of the planners");
+    let limits = family::resolve(&model(), &overrides).expect("all limits are stated");
+    let problem = Problem { workload: model(), limits, options: Options::defaults(joint.options()) };
+    let plan = joint.plan(&problem, &Search::new(None, 0)).plan.expect("there is a plan");
+    let pinned = vec![("as it runs".to_string(), plan)];
+    let request = ScreenRequest { overrides, pinned, planner: "joint".into(), ..request(model()) };
+    let mut screen = Offscreen::new(request, 160, 40).expect("the request can be met");
+    screen.act(Action::Show(View::Compare));
+    let text = screen.text();
+    let time = |row: &str| line(&text, row).split_whitespace().find(|word| word.contains('.')).map(String::from);
+    assert_eq!(time("as it runs"), time("Joint ◂"), "{text}");
 }
 
 #[test]

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use super::ImportedJob;
 use crate::{
     cli::{cost::CostArgs, estimate::report::EstimateReport, report::line},
-    family::training::{Estimate, Fits, TrainingSettings, request::ResolvedRequest},
+    family::training::{Estimate, Fits, Model, TrainingSettings, request::ResolvedRequest},
     jobs::{Place, Unused},
     study::improve::BetterRun,
     units,
-    workload::training::{Modules, TrainingRun},
+    workload::training::{Modules, Span, TrainingRun},
 };
 
 /// Width of lists of names.
@@ -29,6 +29,17 @@ fn sharding(settings: &TrainingSettings) -> &'static str {
         2 => "zero2",
         _ => "zero3",
     }
+}
+
+/// Experts and attention window of a model, if it has them.
+fn details(model: &Model) -> String {
+    let experts = model.kinds.iter().find_map(|kind| kind.experts());
+    let experts = experts.map(|own| format!(", {} experts ({} of a token)", own.count, own.chosen));
+    let window = model.kinds.iter().find_map(|kind| match kind.span {
+        Span::Window(tokens) => Some(format!(", window {tokens}")),
+        _ => None,
+    });
+    experts.into_iter().chain(window).collect()
 }
 
 /// Parts that lie in the host's memory.
@@ -73,8 +84,13 @@ impl ImportedJob<'_> {
         let parameters = model.parameters() as f64;
         let billions =
             if parameters >= 1e9 { format!("{:.2} G", parameters / 1e9) } else { format!("{:.1} M", parameters / 1e6) };
-        let sizes =
-            format!("{}, {billions} parameters, {} layers of width {}", model.name, model.layers.len(), model.hidden);
+        let sizes = format!(
+            "{}, {billions} parameters, {} layers of width {}{}",
+            model.name,
+            model.layers.len(),
+            model.hidden,
+            details(model)
+        );
         let stated = self.job.model.as_ref().map(|model| model.place.to_string());
         let mut rows = vec![
             ("model", sizes, stated),
@@ -101,7 +117,10 @@ impl ImportedJob<'_> {
         rows.push(("recompute", recompute(run), place("recompute")));
         rows.push((
             "sharding",
-            sharding(&run.settings).into(),
+            match run.settings.fsdp && run.layout.pipeline > 1 {
+                true => format!("{}, weights stay gathered through the pipeline", sharding(&run.settings)),
+                false => sharding(&run.settings).into(),
+            },
             self.place_of(&["zero", "fsdp", "hsdp", "distributed_optimizer"]),
         ));
         let away = offload(&run.settings);

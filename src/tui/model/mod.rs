@@ -33,7 +33,7 @@ use super::{
     stored_session::Asked,
     studies::Studies,
     theme,
-    views::list::Views,
+    views::{compare::pins, list::Views},
     would_help::WouldHelp,
 };
 pub(super) use super::{
@@ -190,6 +190,10 @@ impl Model {
         };
         if let Some(session) = session {
             model.restore(&session, &asked);
+        }
+        for (name, plan) in request.pinned {
+            let compared = pins::of_job(plan, &model.pin_terms());
+            model.views.compare.pins.add(&name, compared);
         }
         model.select_panel_row(PanelRow::Limit(LimitKind::Devices));
         Ok(model)

@@ -91,6 +91,9 @@ fn config(job: &EngineJob<'_>) -> String {
     }
     if job.shards_optimizer() {
         lines += "    \"zero_optimization\": {\"stage\": 1},\n";
+        if job.recipe.precision == Some(Precision::Bf16) && !job.reduces_in_bf16() {
+            lines += "    \"data_types\": {\"grad_accum_dtype\": \"fp32\"},\n";
+        }
     }
     lines
 }

@@ -8,7 +8,7 @@ use crate::{
     effects::Effects,
     format::Context,
     job::Draft,
-    setting::{Fact, Settings},
+    setting::{Fact, Place, Settings},
     syntax::yaml,
 };
 
@@ -24,6 +24,9 @@ pub(crate) static EFFECTS: Effects = Effects {
         zero_optimization.stage3_gather_fp16_weights_on_model_save
         zero_optimization.round_robin_gradients zero_optimization.elastic_checkpoint
         zero_optimization.ignore_unused_parameters zero_optimization.load_from_fp32_weights
+        expert_parallel.preset_model expert_parallel.moe_layer_pattern expert_parallel.expert_pattern expert_parallel.router_pattern
+        expert_parallel.use_grouped_mm expert_parallel.disable_triton_grouped_mm expert_parallel.route_norm expert_parallel.route_scale
+        expert_parallel.validate_folding_routing expert_parallel.async_split_plan
         zero_optimization.log_trace_cache_warnings pipeline.seed_layers pipeline.pipe_partitioned
         pipeline.grad_partitioned bf16.loss_scale bf16.initial_scale_power",
     prefixes: "\
@@ -83,7 +86,7 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
         && !draft.facts.contains_key("mbs")
         && draft.accumulation.is_none()
     {
-        draft.chunks = Some(Fact { value: 1, place: crate::setting::Place::new("default of the engine", 0) });
+        draft.chunks = Some(Fact { value: 1, place: Place::new("default of the engine", 0) });
     }
     let stage = settings.count("zero_optimization.stage")?;
     let pipeline = settings.count("pipeline.stages")?;
@@ -171,8 +174,16 @@ pub(crate) fn configuration(settings: &Settings, draft: &mut Draft<'_>, alone: b
     }
     let accumulate = settings.text("data_types.grad_accum_dtype")?;
     let wide = accumulate.as_ref().is_some_and(|fact| fact.value.contains("32"));
-    // With a pipeline and bfloat16, gradients are added in 32 bits; ZeRO keeps those of the weights' format.
-    let narrow = !wide && stage_number > 0 && draft.degree("pp") == 1;
+    let precision = draft.facts.get("precision").cloned();
+    let is = |word: &str| precision.as_ref().is_some_and(|fact| fact.value == word);
+    if stage_number == 0 && is("bf16") && draft.degree("pp") > 1 {
+        // Through a pipeline, the optimizer for bfloat16 divides its state whatever the stage (runtime/bf16_optimizer.py).
+        let place = precision.as_ref().map_or(Place::new("default of the engine", 0), |fact| fact.place.clone());
+        draft.note(format!("{place}: with a pipeline, DeepSpeed's optimizer for bf16 divides its state over replicas"));
+        draft.set("zero", Fact { value: 1, place });
+    }
+    // Gradients are added in the format of the weights.
+    let narrow = !wide && (is("bf16") || is("fp16"));
     draft.usual("gradient_bytes", if narrow { 2 } else { 4 });
     if draft.facts.get("precision").is_some_and(|fact| fact.value == "fp32") {
         draft.facts.remove("gradient_bytes");

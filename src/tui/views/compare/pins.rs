@@ -9,7 +9,7 @@ use super::compared::Compared;
 use crate::{
     cluster::{GivenLimits, LimitKind, Limits},
     family::{self, read::LoadedPlan},
-    plan::document::validate_limits,
+    plan::{Plan, document::validate_limits},
     planner::{self, Options, PlannerInfo, Problem, Search},
     simulate::Setup,
     source::{LoadError, error::printable},
@@ -25,6 +25,16 @@ use crate::{
 pub(super) const MOST: usize = 48;
 /// Maximum length of a pin's name, characters.
 const LONGEST: usize = 60;
+
+/// Planner of a plan that a job runs.
+static A_JOB: PlannerInfo = PlannerInfo {
+    id: "job",
+    name: "A job as it runs",
+    paper: "",
+    summary: "the plan that a job states",
+    objective: "iteration_time",
+    unit: "s",
+};
 
 /// Planner of a plan from a file that names none.
 static A_FILE: PlannerInfo = PlannerInfo {
@@ -81,7 +91,7 @@ impl Pins {
     }
 
     /// Adds a plan. A duplicate name gets a number. `None` if there are too many.
-    pub(super) fn add(&mut self, name: &str, compared: Compared) -> Option<u64> {
+    pub(in crate::tui) fn add(&mut self, name: &str, compared: Compared) -> Option<u64> {
         if self.list.len() >= MOST {
             return None;
         }
@@ -120,6 +130,15 @@ pub(in crate::tui) fn read(path: &Path, terms: &PinTerms) -> Option<Result<Loade
         let name = path.file_name().map(|name| printable(&name.to_string_lossy()));
         Ok(LoadedPin { name: shortened(&name.unwrap_or(source)), compared })
     }))
+}
+
+/// Plan of a job, checked and simulated.
+pub(in crate::tui) fn of_job(plan: Plan, terms: &PinTerms) -> Compared {
+    let (workload, limits) = (terms.workload.clone(), terms.limits.clone());
+    let shown = Arc::new(ShownRun::of_plan(&A_JOB, &Problem { workload, limits, options: Options::default() }, plan));
+    let mut compared = Compared::simulate(shown, terms.setup, &Search::new(Some(TIME_FOR_EACH), 0));
+    compared.entry.status = None;
+    compared
 }
 
 /// Limits of a file, completed by those in force.

@@ -58,7 +58,8 @@ fn configuration(run: &TrainingRun) -> Map<String, Value> {
         zero.insert("overlap_comm".into(), json!(settings.dp_overlap));
     }
     set("zero_optimization", Value::Object(zero));
-    if run.precision != TrainingPrecision::Fp32 {
+    // Without ZeRO, DeepSpeed adds gradients in the format of the weights and refuses another.
+    if run.precision != TrainingPrecision::Fp32 && settings.zero() > 0 {
         let wide = if settings.gradient_bytes == 4 { "fp32" } else { "bf16" };
         let own = if run.precision == TrainingPrecision::Fp16 && wide == "bf16" { "fp16" } else { wide };
         set("data_types", json!({"grad_accum_dtype": own}));

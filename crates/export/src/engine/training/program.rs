@@ -158,10 +158,11 @@ fn settings(engine: Engine, run: &TrainingRun) -> Option<(Stack, TrainingSetting
         (Engine::Accelerate, 0) if plain => 0,
         (Engine::Accelerate, stage) => stage.max(2),
         (Engine::Galvatron, 1) => 2,
+        // Through a pipeline, DeepSpeed's optimizer for bfloat16 divides its state whatever the stage.
+        (Engine::DeepSpeed, 0) if pipeline && run.precision == TrainingPrecision::Bf16 => 1,
         (Engine::MaxText, 2) => 3,
         (_, stage) => stage,
     };
-    let full = run.precision == TrainingPrecision::Fp32;
     let mut theirs = TrainingSettings {
         sequence_parallel: ours.sequence_parallel,
         tp_overlap: false,
@@ -186,7 +187,13 @@ fn settings(engine: Engine, run: &TrainingRun) -> Option<(Stack, TrainingSetting
             theirs.optimizer_offload = ours.optimizer_offload && zero > 0;
             theirs.parameter_offload = ours.parameter_offload && zero == 3;
             theirs.accumulate_whole = zero < 2 && theirs.accumulate_whole;
-            theirs.gradient_bytes = if pipeline || full { 4 } else { ours.gradient_bytes };
+            theirs.gradient_bytes = match run.precision {
+                TrainingPrecision::Fp32 => 4,
+                TrainingPrecision::Fp16 if pipeline => 2,
+                _ if pipeline => 4,
+                _ if zero == 0 => 2,
+                _ => ours.gradient_bytes,
+            };
             if layout.context > 1 {
                 theirs.context_style = ContextStyle::AllToAll;
             }
