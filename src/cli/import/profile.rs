@@ -94,7 +94,7 @@ pub(super) fn run(
     if let Some(simulation) = &simulation {
         line(&mut text, format_args!("{}", report::simulated(simulation, &limits)));
     }
-    listed(&mut text, "not understood", &job.not_understood);
+    listed(&mut text, "not understood", &job.not_understood, "");
     report::notes(&mut text, &notes);
     if let Some(path) = plan_path {
         line(&mut text, format_args!("next: plantui compare {} --plan {}", input::shown(profile), input::shown(path)));

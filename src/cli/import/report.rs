@@ -68,7 +68,9 @@ fn recompute(run: &TrainingRun) -> String {
 impl ImportedJob<'_> {
     /// Place of a fact, by its name in a request.
     fn place(&self, name: &str) -> Option<String> {
-        self.job.facts.get(name).map(|fact| fact.place.to_string())
+        let assumed =
+            || self.job.assumed.iter().any(|assumption| assumption.name == name).then(|| "assumed".to_string());
+        self.job.facts.get(name).map(|fact| fact.place.to_string()).or_else(assumed)
     }
 
     /// First place of several facts.
@@ -145,22 +147,28 @@ impl ImportedJob<'_> {
     pub(super) fn page(&self) -> String {
         let mut text = String::new();
         let job = self.job;
+        // The first line has the whole path, all others the name of the file.
+        let folder = job.source.rfind('/').map_or("", |end| &job.source[..=end]);
         let recipe = job.recipe.as_ref().map_or(String::new(), |recipe| format!(", {recipe}"));
         line(&mut text, format_args!("{}: {}{recipe}", job.source, job.title));
         text.push('\n');
         let mut rows = vec![["read", "", "from"].map(String::from).to_vec()];
         for (label, value, place) in self.facts() {
-            rows.push(vec![label.into(), value, place.unwrap_or_else(|| "default of the engine".into())]);
+            let place = place.map_or_else(|| "default of the engine".into(), |place| short(&place, folder));
+            rows.push(vec![label.into(), value, place]);
         }
         left_table(&mut text, &rows);
         text.push('\n');
         for assumption in &job.assumed {
-            line(&mut text, format_args!("assumed: {} {} ({})", assumption.name, assumption.value, assumption.flag));
+            line(
+                &mut text,
+                format_args!("assumed: {} {} ({})", assumption.name, short(&assumption.value, folder), assumption.flag),
+            );
         }
-        listed(&mut text, "no effect", &job.no_effect);
-        listed(&mut text, "not understood", &job.not_understood);
+        listed(&mut text, "no effect", &job.no_effect, folder);
+        listed(&mut text, "not understood", &job.not_understood, folder);
         for note in &job.notes {
-            line(&mut text, format_args!("note: {note}"));
+            line(&mut text, format_args!("note: {}", short(note, folder)));
         }
         text.push('\n');
         self.comparison(&mut text);
@@ -430,7 +438,7 @@ fn left_table(text: &mut String, rows: &[Vec<String>]) {
 }
 
 /// Settings that were not used, in lines of limited width.
-pub(super) fn listed(text: &mut String, label: &str, list: &[Unused]) {
+pub(super) fn listed(text: &mut String, label: &str, list: &[Unused], folder: &str) {
     if list.is_empty() {
         return;
     }
@@ -442,7 +450,11 @@ pub(super) fn listed(text: &mut String, label: &str, list: &[Unused]) {
         } else {
             format!(" {}", shortened(&unused.value))
         };
-        let place = if last == Some(&unused.place) { String::new() } else { format!(" ({})", unused.place) };
+        let place = if last == Some(&unused.place) {
+            String::new()
+        } else {
+            format!(" ({})", short(&unused.place.to_string(), folder))
+        };
         last = Some(&unused.place);
         let comma = if index + 1 < list.len() { "," } else { "" };
         let word = format!(" {}{value}{place}{comma}", unused.name);
@@ -453,6 +465,11 @@ pub(super) fn listed(text: &mut String, label: &str, list: &[Unused]) {
         row += &word;
     }
     let _ = writeln!(text, "{row}");
+}
+
+/// Text without the folder of the job.
+fn short(text: &str, folder: &str) -> String {
+    if folder.is_empty() { text.into() } else { text.replace(folder, "") }
 }
 
 fn shortened(text: &str) -> String {

@@ -26,7 +26,7 @@ pub(crate) static EFFECTS: Effects = Effects {
         zero_optimization.ignore_unused_parameters zero_optimization.load_from_fp32_weights
         expert_parallel.preset_model expert_parallel.moe_layer_pattern expert_parallel.expert_pattern expert_parallel.router_pattern
         expert_parallel.use_grouped_mm expert_parallel.disable_triton_grouped_mm expert_parallel.route_norm expert_parallel.route_scale
-        expert_parallel.validate_folding_routing expert_parallel.async_split_plan
+        expert_parallel.load_balance_coeff expert_parallel.validate_folding_routing expert_parallel.async_split_plan
         zero_optimization.log_trace_cache_warnings pipeline.seed_layers pipeline.pipe_partitioned
         pipeline.grad_partitioned bf16.loss_scale bf16.initial_scale_power",
     prefixes: "\
