@@ -123,7 +123,7 @@ fn torchtitan_is_told_every_part_of_the_model() {
     let some = folder.file("some.json", some.to_string());
     let text = stdout(&["export", &some, "--to", "torchtitan"], 0);
     assert!(
-        text.contains("# not expressed: it recomputes all layers or none") && text.contains("FullAC.Config()"),
+        text.contains("# not expressed: recompute full:3 (its programs: full)") && text.contains("FullAC.Config()"),
         "{text}"
     );
     let exact = plantui().args(["export", &some, "--to", "torchtitan", "--exact"]).assert().failure();

@@ -14,6 +14,8 @@ pub(crate) const DEMANDS: [Demands; 9] = [
         engine: "Megatron-LM",
         version: "main with core 0.20 (arguments), core 0.16.1 (layout; configurations whose fields are flags), ms-swift 3.8.0",
         words: &[
+            "--accumulate-allreduce-grads-in-fp32",
+            "--no-gradient-accumulation-fusion",
             // Fields of `TransformerConfig`, core 0.16.1.
             "--add-qkv-bias",
             "--attention-backend",
@@ -199,6 +201,9 @@ pub(crate) const DEMANDS: [Demands; 9] = [
         engine: "Megatron-Bridge",
         version: "0.3.1 with core 0.16.1",
         words: &[
+            "config.checkpoint.ckpt_format",
+            "config.optimizer.use_precision_aware_optimizer",
+            "model.gradient_accumulation_fusion",
             "config.comm_overlap",
             "config.dataset.seq_length",
             "config.ddp.data_parallel_sharding_strategy",

@@ -31,12 +31,13 @@ struct Case {
     settings: &'static [(&'static str, &'static str)],
 }
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 11] = [
     case("llama-3.1-8b", "h200", "dp=8", 128, "none", "bf16", &[]),
     case("llama-3.1-8b", "h100", "tp=2,pp=2,dp=4,mbs=2", 128, "full", "bf16", &[]),
     case("llama-3.1-70b", "h100", "tp=4,pp=4,vp=5,cp=2,dp=2", 128, "none", "bf16", &[]),
     case("llama-3.1-70b", "b200", "tp=2,pp=4,dp=8", 256, "none", "mxfp8", &[]),
     case("llama-3.1-405b", "h100", "tp=8,pp=9,vp=7,cp=2,dp=2", 252, "none", "fp8", &[]),
+    case("llama-3.1-405b", "b200", "tp=8,pp=16,vp=8,cp=2,dp=2", 256, "none", "fp8", &[]),
     case("llama-2-13b", "a100-80", "tp=2,pp=2,dp=4", 64, "full", "bf16", &[("zero", "3")]),
     case(
         "llama-2-13b",
@@ -137,6 +138,69 @@ fn written(engine: Engine, stack: Stack, case: &Case) -> Result<(String, Trainin
     Ok((exported.text, *exported.run.unwrap(), profile))
 }
 
+/// Asserts that the file of a case is read back as the same run. The refusal if the engine cannot run it.
+fn comes_back(engine: Engine, stack: Stack, name: &str, case: &Case) -> Result<(), String> {
+    let told = format!("{engine:?} {} {}", case.model, case.parallel);
+    let (text, run, profile) = written(engine, stack, case).map_err(|refusal| format!("{told}: {refusal}"))?;
+    match engine {
+        Engine::Accelerate => engine_rules::accelerate(&text),
+        Engine::MaxText => drop(engine_rules::maxtext(&text)),
+        Engine::DeepSpeed if run.layout.pipeline == 1 => {
+            let config = engine_rules::deepspeed_zero("zero", &text);
+            let stage = config.map(|config| config["zero_optimization"]["stage"].clone());
+            assert!(stage.is_none_or(|stage| stage == run.settings.zero()), "{told}: {text}");
+        }
+        _ => {}
+    }
+    let mut options = ReadOptions { model: published::find(case.model), ..ReadOptions::default() };
+    if engine == Engine::Galvatron {
+        // A strategy has no fields for these.
+        let facts = [
+            ("devices", run.layout.devices().to_string()),
+            ("precision", case.precision.to_string()),
+            ("sequence_parallel", run.settings.sequence_parallel.to_string()),
+            ("sequence_length", run.sequence.to_string()),
+            ("hardware", case.hardware.to_string()),
+        ];
+        options.flags = facts.map(|(name, value)| (name.to_string(), value, "--flag".into())).to_vec();
+    }
+    let job = jobs::read(&text, name, None, &options).unwrap_or_else(|error| panic!("{told}: {error}\n{text}"));
+    assert!(job.refused.is_none(), "{told}: {:?}\n{text}", job.refused);
+    assert!(job.not_understood.is_empty(), "{told}: {:?}", job.not_understood);
+    let mut back = job.resolve(&profile.model).unwrap_or_else(|error| panic!("{told}: {error}\n{text}"));
+    if matches!(engine, Engine::Megatron | Engine::MegatronBridge) {
+        // Scripts do not state the age of their software.
+        back.run.stack = run.stack;
+    }
+    assert_eq!(back.run.layout, run.layout, "{told}\n{text}");
+    assert_eq!((back.run.global_batch, back.run.sequence), (run.global_batch, run.sequence), "{told}");
+    assert_eq!(back.run.precision, run.precision, "{told}");
+    assert_eq!(back.accelerator.id, case.hardware, "{told}");
+    assert_eq!(back.devices, run.layout.devices(), "{told}");
+    let settings = |run: &TrainingRun| -> BTreeMap<&str, String> {
+        TrainingSettings::NAMES.iter().map(|(name, _)| (*name, run.settings.text(name))).collect()
+    };
+    let (ours, theirs) = (settings(&run), settings(&back.run));
+    let differ: Vec<_> = ours.iter().filter(|(name, value)| theirs[*name] != **value).collect();
+    let estimate = |run: &TrainingRun| {
+        Estimate::of(&profile.model, run, &profile.accelerator, run.layout.devices(), None)
+            .unwrap_or_else(|refusal| panic!("{told}: {refusal}\n{text}"))
+    };
+    let (first, second) = (estimate(&run), estimate(&back.run));
+    let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+    assert!(
+        close(first.iteration_s, second.iteration_s) && close(first.memory_bytes, second.memory_bytes),
+        "{told}: {} {} / {} {}, {differ:?} {theirs:?} {} {}\n{text}",
+        first.iteration_s,
+        second.iteration_s,
+        first.memory_bytes,
+        second.memory_bytes,
+        run.recompute,
+        back.run.recompute,
+    );
+    Ok(())
+}
+
 #[test]
 fn what_export_writes_for_a_trained_model_is_the_same_run() {
     let engines: [(Engine, Stack, &str, &[Case]); 9] = [
@@ -154,67 +218,81 @@ fn what_export_writes_for_a_trained_model_is_the_same_run() {
         let mut count = 0;
         let mut refusals = vec![];
         for case in cases {
-            let told = format!("{engine:?} {} {}", case.model, case.parallel);
-            let (text, run, profile) = match written(engine, stack, case) {
-                Ok(written) => written,
-                Err(refusal) => {
-                    refusals.push(format!("{told}: {refusal}"));
-                    continue;
-                }
-            };
-            match engine {
-                Engine::Accelerate => engine_rules::accelerate(&text),
-                Engine::MaxText => drop(engine_rules::maxtext(&text)),
-                Engine::DeepSpeed if run.layout.pipeline == 1 => {
-                    let config = engine_rules::deepspeed_zero("zero", &text);
-                    let stage = config.map(|config| config["zero_optimization"]["stage"].clone());
-                    assert!(stage.is_none_or(|stage| stage == run.settings.zero()), "{told}: {text}");
-                }
-                _ => {}
+            match comes_back(engine, stack, name, case) {
+                Ok(()) => count += 1,
+                Err(refusal) => refusals.push(refusal),
             }
-            let mut options = ReadOptions { model: published::find(case.model), ..ReadOptions::default() };
-            if engine == Engine::Galvatron {
-                // A strategy has no fields for these.
-                let facts = [
-                    ("devices", run.layout.devices().to_string()),
-                    ("precision", case.precision.to_string()),
-                    ("sequence_length", run.sequence.to_string()),
-                    ("hardware", case.hardware.to_string()),
-                ];
-                options.flags = facts.map(|(name, value)| (name.to_string(), value, "--flag".into())).to_vec();
-            }
-            let job = jobs::read(&text, name, None, &options).unwrap_or_else(|error| panic!("{told}: {error}\n{text}"));
-            assert!(job.not_understood.is_empty(), "{told}: {:?}", job.not_understood);
-            let back = job.resolve(&profile.model).unwrap_or_else(|error| panic!("{told}: {error}\n{text}"));
-            assert_eq!(back.run.layout, run.layout, "{told}\n{text}");
-            assert_eq!((back.run.global_batch, back.run.sequence), (run.global_batch, run.sequence), "{told}");
-            assert_eq!(back.run.precision, run.precision, "{told}");
-            assert_eq!(back.accelerator.id, case.hardware, "{told}");
-            assert_eq!(back.devices, run.layout.devices(), "{told}");
-            let settings = |run: &TrainingRun| -> BTreeMap<&str, String> {
-                TrainingSettings::NAMES.iter().map(|(name, _)| (*name, run.settings.text(name))).collect()
-            };
-            let (ours, theirs) = (settings(&run), settings(&back.run));
-            let differ: Vec<_> = ours.iter().filter(|(name, value)| theirs[*name] != **value).collect();
-            let estimate = |run: &TrainingRun| {
-                Estimate::of(&profile.model, run, &profile.accelerator, run.layout.devices(), None).unwrap()
-            };
-            let (first, second) = (estimate(&run), estimate(&back.run));
-            let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
-            assert!(
-                close(first.iteration_s, second.iteration_s) && close(first.memory_bytes, second.memory_bytes),
-                "{told}: {} {} / {} {}, {differ:?} {theirs:?} {} {}\n{text}",
-                first.iteration_s,
-                second.iteration_s,
-                first.memory_bytes,
-                second.memory_bytes,
-                run.recompute,
-                back.run.recompute,
-            );
-            count += 1;
         }
         assert!(count >= 10, "{engine:?}: {count} of {}: {refusals:#?}", cases.len());
     }
+}
+
+/// Any plan, also one that an engine's programs run otherwise: the file stands for the run that the export names.
+#[test]
+fn what_export_writes_for_any_plan_is_the_run_that_it_names() {
+    let models = ["llama-3.1-8b", "llama-2-13b", "llama-3.1-70b", "mixtral-8x7b", "qwen3-30b-a3b", "gpt2-xl"];
+    let degrees = ["1", "1", "2", "4"];
+    let toggles = [
+        ("zero", &["0", "1", "2", "3"][..]),
+        ("hsdp", &["0", "8"]),
+        ("tp_overlap", &["true", "false"]),
+        ("dp_overlap", &["true", "false"]),
+        ("fused_cross_entropy", &["true", "false"]),
+        ("vocab_parallel_loss", &["true", "false"]),
+        ("fused_elementwise", &["true", "false"]),
+        ("attention", &["flash", "flash2", "unfused"]),
+        ("context_style", &["ring", "all-gather", "all-to-all"]),
+        ("dispatcher", &["alltoall", "deepep"]),
+        ("gradient_bytes", &["2", "4"]),
+        ("master_bytes", &["0", "4"]),
+        ("moment_bytes", &["2", "4"]),
+        ("optimizer_offload", &["true", "false"]),
+        ("parameter_offload", &["true", "false"]),
+        ("accumulate_whole", &["true", "false"]),
+        ("sequence_parallel", &["true", "false"]),
+        ("adapter", &["none", "lora:r=16"]),
+        ("cuda_graph", &["true", "false"]),
+    ];
+    let mut dice = Dice(7);
+    let mut counts: BTreeMap<Engine, usize> = BTreeMap::new();
+    for _ in 0..6000 {
+        let (engine, name) = [
+            (Engine::Megatron, "a.sh"),
+            (Engine::MegatronBridge, "a.py"),
+            (Engine::TorchTitan, "a.py"),
+            (Engine::DeepSpeed, "a.py"),
+            (Engine::Accelerate, "a.yml"),
+            (Engine::MaxText, "a.yml"),
+            (Engine::Torch, "a.py"),
+            (Engine::Galvatron, "a.json"),
+        ][dice.roll(8)];
+        let stack = [Stack::Megatron2025, Stack::Torchtitan, Stack::Plain][dice.roll(3)];
+        let mut degree = || degrees[dice.roll(degrees.len())];
+        let (tp, pp, cp, dp) = (degree(), degree(), degree(), degree());
+        let model = models[dice.roll(models.len())];
+        let experts = model.starts_with("mixtral") || model.starts_with("qwen3-30b");
+        let ep = if experts { dp } else { "1" };
+        let parallel = format!("tp={tp},pp={pp},cp={cp},ep={ep},dp={dp},mbs={}", 1 + dice.roll(2));
+        let mut settings: Vec<(&str, &str)> = vec![];
+        for (name, values) in toggles {
+            if dice.roll(4) == 0 {
+                settings.push((name, values[dice.roll(values.len())]));
+            }
+        }
+        let case = Case {
+            model,
+            hardware: ["h100", "h200", "b200", "a100-80"][dice.roll(4)],
+            parallel: parallel.leak(),
+            batch: 64,
+            recompute: ["none", "none", "full", "full:4", "selective:mlp,layernorm"][dice.roll(5)],
+            precision: ["bf16", "bf16", "bf16", "fp8", "fp16", "fp32"][dice.roll(6)],
+            settings: settings.leak(),
+        };
+        if comes_back(engine, stack, name, &case).is_ok() {
+            *counts.entry(engine).or_default() += 1;
+        }
+    }
+    assert!(counts.len() == 8 && counts.values().all(|count| *count > 30), "{counts:?}");
 }
 
 /// Flags of a job: Mixtral 8x7B on 32 devices.

@@ -33,6 +33,11 @@ pub fn single_line(text: &str) -> String {
     without_hostile(text, 2000)
 }
 
+/// Text of a file as a value: without control characters, at most a million characters.
+pub fn as_value(text: &str) -> String {
+    without_hostile(text, 1_000_000)
+}
+
 fn without_hostile(text: &str, most: usize) -> String {
     let clean: String = text.chars().filter(|c| !is_hostile(*c)).take(most).collect();
     clean.trim().to_string()

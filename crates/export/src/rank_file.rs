@@ -12,7 +12,7 @@ use plantui_core::family;
 pub(crate) fn to_csv(exported: &ScoredPlan<'_>) -> String {
     let ScoredPlan { workload, limits, plan, .. } = exported;
     let devices = u32::try_from(plan.devices().count()).unwrap_or(u32::MAX);
-    let each = launch::each_machine(limits, devices);
+    let each = launch::Spread::of(limits, devices).each;
     let launched = limits.machines.is_empty() && family::of(workload).id() != "placements";
     let place = |device: u32| -> (usize, u32) {
         let machine = |device: u32| match &plan.topology {

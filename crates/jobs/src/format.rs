@@ -141,7 +141,7 @@ pub(crate) fn read(document: &Document, options: &ReadOptions, open: OpenFile<'_
 }
 
 /// Facts in the comments of an export: `64 ranks on h100: ..`, `16 ranks: 4 stages x 2 replicas x tensor degree 2`,
-/// `batch of 128 sequences of 4096 tokens, 1 in a microbatch, recompute full`.
+/// `batch of 128 sequences of 4096 tokens, 1 in a microbatch, recompute full, adapter lora:r=16`.
 fn exported(document: &Document, draft: &mut Draft<'_>) {
     for (comment, line) in &document.comments {
         batch_of_export(comment, &Place::new(&document.source, *line), draft);
@@ -161,6 +161,10 @@ fn exported(document: &Document, draft: &mut Draft<'_>) {
         let degree = comment
             .split_once("tensor degree ")
             .and_then(|(_, degree)| degree.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u64>().ok());
+        let parts = comment.split(',').find_map(|part| part.strip_prefix("etp=")?.parse::<u64>().ok());
+        if let Some(parts) = parts {
+            draft.set("etp", Fact { value: parts, place: place.clone() });
+        }
         if let Some(tensor) = degree {
             draft.set("tp", Fact { value: tensor, place });
         }
@@ -170,17 +174,34 @@ fn exported(document: &Document, draft: &mut Draft<'_>) {
 /// Batch in a comment of an export. What the file itself states comes first.
 fn batch_of_export(comment: &str, place: &Place, draft: &mut Draft<'_>) {
     let words: Vec<&str> = comment.split_whitespace().map(|word| word.trim_end_matches(',')).collect();
-    let ["batch", "of", batch, "sequences", "of", tokens, "tokens", micro, "in", "a", "microbatch", "recompute", again] =
-        words[..]
+    let [
+        "batch",
+        "of",
+        batch,
+        "sequences",
+        "of",
+        tokens,
+        "tokens",
+        micro,
+        "in",
+        "a",
+        "microbatch",
+        "recompute",
+        again,
+        rest @ ..,
+    ] = &words[..]
     else {
         return;
     };
+    if let ["adapter", adapter] = rest {
+        draft.set("adapter", Fact { value: *adapter, place: place.clone() });
+    }
     for (name, value) in [("global_batch", batch), ("sequence_length", tokens), ("mbs", micro)] {
         if let Ok(value) = value.parse::<u64>() {
             draft.set(name, Fact { value, place: place.clone() });
         }
     }
-    draft.set("recompute", Fact { value: again, place: place.clone() });
+    draft.set("recompute", Fact { value: *again, place: place.clone() });
 }
 
 /// True if a default may state a fact of the run: not an address, a path or a key.

@@ -5,7 +5,10 @@
 
 use std::{cell::Cell, fmt, sync::Arc};
 
-use plantui_core::{source::LoadError, text::printable};
+use plantui_core::{
+    source::LoadError,
+    text::{as_value, printable},
+};
 
 /// Largest count that is read.
 const MOST: u64 = 1 << 40;
@@ -85,12 +88,12 @@ impl Value {
         match self {
             Value::Null => "none".into(),
             Value::Bool(value) => value.to_string(),
-            Value::Text(text) => printable(text),
+            Value::Text(text) => as_value(text),
             Value::List(values) => {
                 let all: Vec<String> = values.iter().map(Value::text).collect();
                 format!("[{}]", all.join(", "))
             }
-            Value::Unset(_, written) => printable(written),
+            Value::Unset(_, written) => as_value(written),
             Value::Unknown(reason) => format!("unknown: {}", printable(reason)),
         }
     }

@@ -134,8 +134,11 @@ impl ImportedJob<'_> {
             rows.push(("adapter", adapter(&run.settings), place("adapter")));
         }
         if !run.layers.is_empty() {
-            let counts: Vec<String> = run.layers.iter().map(u32::to_string).collect();
-            rows.push(("layers of stages", counts.join(","), place("layers")));
+            let runs = run.layers.chunk_by(|a, b| a == b).map(|alike| match alike {
+                [one] => one.to_string(),
+                several => format!("{} x {}", several.len(), several[0]),
+            });
+            rows.push(("layers of stages", runs.collect::<Vec<_>>().join(", "), place("layers")));
         }
         if let Some(schedule) = run.zero_bubble {
             rows.push(("schedule", schedule.id().into(), place("schedule")));

@@ -16,7 +16,7 @@ use plantui_core::{
 pub(super) fn text(job: &EngineJob<'_>, limits: &Limits) -> String {
     let (stages, d, t) = (job.ranks() as u32, job.data_parallel(), job.tensor_parallel());
     let devices = job.cut.devices();
-    let each = launch::each_machine(limits, devices);
+    let each = launch::each_of_equal(limits, devices);
     let mut rows: Vec<(String, String)> = vec![];
     let mut row = |name: &str, value: String| rows.push((name.to_string(), value));
     row("base_config", "\"base.yml\"".into());

@@ -117,6 +117,11 @@ impl JobReader for MaxTextReader {
         ] {
             draft.maybe(target, settings.flag(name)?.filter(|fact| fact.value));
         }
+        // The feed-forward width of an expert is divided over the tensor axis as well.
+        let experts = draft.known_model().is_some_and(Model::has_experts);
+        if experts && draft.degree("tp") > 1 {
+            draft.usual("etp", draft.degree("tp"));
+        }
         repeats(settings, draft)?;
         if let Some(kernel) = settings.text("attention")?.filter(|fact| fact.value == "dot_product") {
             draft.set("attention", kernel.with("unfused"));

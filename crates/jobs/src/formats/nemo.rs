@@ -203,7 +203,10 @@ pub(crate) fn arguments(settings: &Settings, section: &str) -> Result<Settings, 
             "share_embeddings_and_output_weights" => {
                 push("untie_embeddings_and_output_weights", Value::Bool(setting.value.is_off()));
             }
-            "grad_reduce_in_fp32" => push("grad_reduce_in_bf16", Value::Bool(setting.value.is_off())),
+            "grad_reduce_in_fp32" => {
+                push("grad_reduce_in_bf16", Value::Bool(setting.value.is_off()));
+                push("accumulate_allreduce_grads_in_fp32", Value::Bool(!setting.value.is_off()));
+            }
             "num_query_groups" if !setting.value.is_absent() => {
                 push("group_query_attention", Value::Bool(true));
                 push("num_query_groups", setting.value.clone());

@@ -103,16 +103,16 @@ fn torch(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Res
     if parts > stages {
         draft.set("vp", Fact { value: parts / stages, place: place.clone() });
     }
-    if let Some(layers) = layers {
-        let bounds: Vec<u64> =
-            std::iter::once(0).chain(starts.iter().map(|(start, _)| *start)).chain([layers]).collect();
+    let bounds: Vec<u64> =
+        std::iter::once(0).chain(starts.iter().map(|(start, _)| *start)).chain([layers.unwrap_or(u64::MAX)]).collect();
+    if layers.is_some() {
         let counts: Vec<String> = bounds.windows(2).map(|pair| pair[1].saturating_sub(pair[0]).to_string()).collect();
         draft.set("layers", Fact { value: counts.join(","), place: place.clone() });
     }
     let again = settings.take("recompute").map(|setting| (setting.value.clone(), setting.place.clone()));
     if let Some((Value::List(names), place)) = again {
         let numbers = names.iter().filter_map(|name| name.text().rsplit('.').next()?.parse().ok());
-        recompute(draft, &numbers.collect::<Vec<u64>>(), 0, layers, place);
+        recompute(draft, &numbers.collect::<Vec<u64>>(), (0, &bounds), layers, place);
     } else {
         draft.usual("recompute", "none");
     }
@@ -126,15 +126,23 @@ fn torch(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Res
     Ok(())
 }
 
-/// Layers that recompute, by their numbers from `first` on.
-fn recompute(draft: &mut Draft<'_>, numbers: &[u64], first: u64, layers: Option<u64>, place: Place) {
+/// Layers that recompute, by their numbers from `first` on. `bounds` are the first layers of the stages, and the end.
+fn recompute(
+    draft: &mut Draft<'_>,
+    numbers: &[u64],
+    (first, bounds): (u64, &[u64]),
+    layers: Option<u64>,
+    place: Place,
+) {
     let numbers: Vec<usize> =
         numbers.iter().filter_map(|number| number.checked_sub(first).map(|n| n as usize)).collect();
     let count = numbers.iter().max().map_or(0, |last| (last + 1).min(100_000));
     draft.recomputed = Some((0..count).map(|layer| numbers.contains(&layer)).collect());
+    let first_of_each = first_of_each(&numbers, bounds);
     let text = match numbers.len() as u64 {
         0 => "none",
         all if Some(all) == layers => "full",
+        _ if first_of_each.is_some() => &first_of_each.unwrap_or_default(),
         some => {
             let problem = format!("recomputes {some} layers");
             let repair =
@@ -144,6 +152,18 @@ fn recompute(draft: &mut Draft<'_>, numbers: &[u64], first: u64, layers: Option<
         }
     };
     draft.set("recompute", Fact { value: text, place });
+}
+
+/// `full:N` if the first N layers of every stage recompute, and no others.
+fn first_of_each(numbers: &[usize], bounds: &[u64]) -> Option<String> {
+    let within = |from: u64, to: u64| numbers.iter().filter(move |number| (from..to).contains(&(**number as u64)));
+    let count = within(*bounds.first()?, *bounds.get(1)?).count() as u64;
+    let alike = |pair: &[u64]| {
+        let own = count.min(pair[1].saturating_sub(pair[0]));
+        within(pair[0], pair[1]).count() as u64 == own
+            && within(pair[0], pair[0].saturating_add(own)).count() as u64 == own
+    };
+    (count > 0 && bounds.windows(2).all(alike)).then(|| format!("full:{count}"))
 }
 
 fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) -> Result<(), LoadError> {
@@ -170,6 +190,10 @@ fn deepspeed(settings: &Settings, draft: &mut Draft<'_>, layers: Option<u64>) ->
     zero::configuration(&config, draft, true)?;
     let again = settings.take("recomputed").map(|setting| numbers(&setting.value)).unwrap_or_default();
     // The first entry of the list is the embedding.
-    recompute(draft, &again, 1, layers, place);
+    let mut starts = vec![0];
+    for count in &counts {
+        starts.push(starts[starts.len() - 1] + count);
+    }
+    recompute(draft, &again, (1, &starts), layers, place);
     Ok(())
 }

@@ -7,13 +7,13 @@
 use super::super::launch;
 use plantui_core::family::training::{ContextStyle, Recompute, TrainingPrecision, TrainingRun};
 
-/// Launch comments without their marks, for machines of `each` devices.
-pub(super) fn launch(run: &TrainingRun, each: u32) -> Vec<String> {
-    let machines = u32::try_from(run.layout.devices()).unwrap_or(u32::MAX) / each.max(1);
+/// Launch comments without their marks.
+pub(super) fn launch(run: &TrainingRun, spread: launch::Spread) -> Vec<String> {
     let precision = match run.precision {
-        TrainingPrecision::Fp32 => "",
         TrainingPrecision::Fp16 => " --fp16",
-        _ => " --bf16",
+        TrainingPrecision::Bf16 => " --bf16",
+        // The file states the format; a flag of the program would replace it.
+        _ => "",
     };
     let checkpointing = if run.recompute == Recompute::Full && !shards(run) { " --gradient_checkpointing" } else { "" };
     let program = format!(
@@ -29,7 +29,7 @@ pub(super) fn launch(run: &TrainingRun, each: u32) -> Vec<String> {
     };
     let mut lines = vec![format!("launch on every machine ($HEAD is the name of the first, $RANK counts from 0):")];
     lines.push(format!("  {}", start("$RANK")));
-    lines.extend(launch::script(machines, each, &[format!("srun bash -c '{}'", start("$SLURM_NODEID"))]));
+    lines.extend(launch::script(spread, &[format!("srun bash -c '{}'", start("$SLURM_NODEID"))]));
     lines
 }
 
@@ -38,11 +38,11 @@ fn shards(run: &TrainingRun) -> bool {
     run.settings.zero() > 0
 }
 
-/// Content of the file, for machines of `each` devices.
-pub(super) fn text(run: &TrainingRun, each: u32) -> String {
+/// Content of the file.
+pub(super) fn text(run: &TrainingRun, spread: launch::Spread) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
     let devices = u32::try_from(layout.devices()).unwrap_or(u32::MAX);
-    let machines = devices / each.max(1);
+    let machines = spread.machines;
     let mut lines: Vec<String> = vec![];
     let mut row = |name: &str, value: &str| lines.push(format!("{name}: {value}"));
     let kind = match (shards(run), devices) {
@@ -80,7 +80,9 @@ pub(super) fn text(run: &TrainingRun, each: u32) -> String {
     row("  fsdp_activation_checkpointing", truth(run.recompute == Recompute::Full));
     row("  fsdp_cpu_ram_efficient_loading", "true");
     row("  fsdp_state_dict_type", "SHARDED_STATE_DICT");
-    let shard = run.shards(f64::from(layout.data)) as u32;
+    // Context ranks share a copy of the weights.
+    let ranks = f64::from(layout.data) * f64::from(layout.context);
+    let shard = (run.shards(ranks) as u32 / layout.context).max(1);
     let replicate = layout.data / shard.max(1);
     if layout.tensor > 1 || layout.context > 1 || replicate > 1 {
         row("parallelism_config", "");

@@ -10,32 +10,37 @@ use plantui_core::{
     workload::{TrainingProfile, recipe::ModelShape},
 };
 
-/// Launch comments without their marks, for machines of `each` devices.
-pub(super) fn launch(run: &TrainingRun, each: u32) -> Vec<String> {
-    let machines = u32::try_from(run.layout.devices()).unwrap_or(u32::MAX) / each.max(1);
-    let start = "python3 -m maxtext.trainers.pre_train.train THIS_FILE run_name=plan hardware=gpu_multiprocess";
+/// Launch comments without their marks.
+pub(super) fn launch(spread: launch::Spread) -> Vec<String> {
+    let machines = spread.machines;
+    let start = "python3 -m maxtext.trainers.pre_train.train THIS_FILE run_name=plan hardware=gpu";
     let environment = format!("export NNODES={machines} JAX_COORDINATOR_IP=$HEAD JAX_COORDINATOR_PORT=29500");
     let mut lines = vec![
         "launch on every machine ($HEAD is the name of the first, $RANK counts from 0):".to_string(),
         format!("  {environment} NODE_RANK=$RANK"),
         format!("  {start}"),
     ];
-    lines.extend(launch::script(
-        machines,
-        each,
-        &[environment, format!("srun bash -c 'NODE_RANK=$SLURM_NODEID {start}'")],
-    ));
+    lines.extend(launch::script(spread, &[environment, format!("srun bash -c 'NODE_RANK=$SLURM_NODEID {start}'")]));
     lines
 }
 
-/// Content of the file, for machines of `each` devices.
-pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, each: u32) -> String {
+/// Degree of the axis that divides weights, beside those of context and experts, which divide them too.
+pub(super) fn fsdp_axis(run: &TrainingRun) -> u32 {
+    let layout = &run.layout;
+    let ranks = f64::from(layout.data) * f64::from(layout.context);
+    let wanted = (run.shards(ranks) as u32 / (layout.context * layout.expert)).max(1);
+    let data = (layout.data / layout.expert).max(1);
+    (1..=wanted.min(data)).rev().find(|axis| data.is_multiple_of(*axis)).unwrap_or(1)
+}
+
+/// Content of the file.
+pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, spread: launch::Spread) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
     let mut rows: Vec<(String, String)> = vec![];
     let mut row = |name: &str, value: String| rows.push((name.to_string(), value));
     row("base_config", "\"base.yml\"".into());
     let ranks = layout.data / layout.expert.max(1);
-    let divided = if settings.fsdp { (run.shards(f64::from(layout.data)) as u32 / layout.expert).max(1) } else { 1 };
+    let divided = if settings.fsdp { fsdp_axis(run) } else { 1 };
     let axes = [
         ("tensor", layout.tensor),
         ("expert", layout.expert),
@@ -43,7 +48,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, each: u32) -> S
         ("fsdp", divided),
         ("data", ranks / divided.max(1)),
     ];
-    for (axis, inner, outer) in maxtext::mesh(axes, each) {
+    for (axis, inner, outer) in maxtext::mesh(axes, spread.each) {
         row(&format!("ici_{axis}_parallelism"), inner.to_string());
         row(&format!("dcn_{axis}_parallelism"), outer.to_string());
     }

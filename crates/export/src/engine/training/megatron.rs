@@ -19,20 +19,22 @@ use plantui_core::{
 };
 
 /// Script with all flags: for sbatch, or for every machine by itself with `HEAD` set to the name of the first.
-pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: &Configuration, each: u32) -> String {
-    let layout = &run.layout;
+pub(super) fn text(
+    profile: &TrainingProfile,
+    run: &TrainingRun,
+    configuration: &Configuration,
+    spread: launch::Spread,
+) -> String {
     let flags = flags(profile, run, configuration);
     let flags: String = flags.iter().map(|flag| format!("  {flag}\n")).collect();
-    let devices = u32::try_from(layout.devices()).unwrap_or(u32::MAX);
-    let requests: String =
-        launch::requests(devices / each.max(1), each).iter().map(|line| format!("{line}\n")).collect();
+    let requests: String = launch::requests(spread).iter().map(|line| format!("{line}\n")).collect();
     let connections =
         if launch::connects(Engine::Megatron, run) { format!("{}\n", launch::CONNECTIONS) } else { String::new() };
     let program = if profile.model.is_decoder() { "pretrain_gpt.py" } else { "pretrain_bert.py" };
     format!(
         "{requests}{head}\nFLAGS=(\n{flags})\n\n{connections}{}",
-        launch::either(devices, each, &format!("{program} \"${{FLAGS[@]}}\" \"$@\"")),
-        head = head(profile, run, each)
+        launch::either(spread, &format!("{program} \"${{FLAGS[@]}}\" \"$@\"")),
+        head = head(profile, run, spread)
     )
 }
 
@@ -66,7 +68,7 @@ fn flags(profile: &TrainingProfile, run: &TrainingRun, configuration: &Configura
 }
 
 /// Comment above the flags.
-fn head(profile: &TrainingProfile, run: &TrainingRun, each: u32) -> String {
+fn head(profile: &TrainingProfile, run: &TrainingRun, spread: launch::Spread) -> String {
     let layout = &run.layout;
     let mut head = format!(
         "# {} ranks on {}: tensor {} x context {} x data {} x pipeline {}, neighbouring ranks tensor first\n",
@@ -77,8 +79,9 @@ fn head(profile: &TrainingProfile, run: &TrainingRun, each: u32) -> String {
         layout.data,
         layout.pipeline
     );
-    let devices = u32::try_from(layout.devices()).unwrap_or(u32::MAX);
-    head += &format!("# {}\n", launch::ranks(devices, each, launch::ORDER));
+    for line in spread.told(launch::ORDER) {
+        head += &format!("# {line}\n");
+    }
     head += "# with SLURM: sbatch THIS_FILE; without: HEAD=NAME_OF_THE_FIRST bash THIS_FILE on every machine. Arguments \
         behind the file are added to the flags.\n";
     head += &format!("# vocabulary: {} rows\n", profile.model.ends.vocabulary);
@@ -182,12 +185,20 @@ fn software(run: &TrainingRun, accelerator: &Accelerator) -> Vec<String> {
     );
     add(settings.distributed_optimizer && !megatron_fsdp, "--use-distributed-optimizer");
     add(settings.tp_overlap && layout.tensor > 1, "--tp-comm-overlap");
-    add(settings.dp_overlap && !megatron_fsdp, "--overlap-grad-reduce");
-    add(settings.dp_overlap && settings.distributed_optimizer && !megatron_fsdp, "--overlap-param-gather");
+    // The guide of Megatron-FSDP asks for these two.
+    add(megatron_fsdp, "--use-distributed-optimizer --no-gradient-accumulation-fusion");
+    add(settings.dp_overlap, "--overlap-grad-reduce");
+    add(settings.dp_overlap && (settings.distributed_optimizer || megatron_fsdp), "--overlap-param-gather");
     add(settings.fused_cross_entropy, "--cross-entropy-loss-fusion");
-    add(settings.gradient_bytes == 2, "--grad-reduce-in-bf16");
+    add(settings.gradient_bytes == 2 && run.precision != TrainingPrecision::Fp16, "--grad-reduce-in-bf16");
+    // With fp16, gradients have the format of the weights unless a flag says otherwise.
+    add(
+        settings.gradient_bytes == 4 && run.precision == TrainingPrecision::Fp16,
+        "--accumulate-allreduce-grads-in-fp32",
+    );
     add(settings.optimizer_offload, "--optimizer-cpu-offload");
-    let narrow = settings.moment_bytes < 4 || settings.master_bytes < 4;
+    // The engine demands it of an optimizer on the host.
+    let narrow = settings.moment_bytes < 4 || settings.master_bytes < 4 || settings.optimizer_offload;
     add(narrow, "--use-precision-aware-optimizer");
     let numbers = |bytes: u32| match bytes {
         1 => "fp8",
@@ -237,7 +248,8 @@ fn precision(run: &TrainingRun) -> Vec<String> {
         TrainingPrecision::Fp32 => return vec![],
         TrainingPrecision::Bf16 => "--bf16",
         TrainingPrecision::Fp16 => "--fp16",
-        TrainingPrecision::Fp8 => "--bf16 --fp8-format hybrid",
+        // With delayed scaling, the default, norms and activations of experts cannot run again.
+        TrainingPrecision::Fp8 => "--bf16 --fp8-format hybrid --fp8-recipe tensorwise",
         TrainingPrecision::MxFp8 => "--bf16 --fp8-format e4m3 --fp8-recipe mxfp8",
         TrainingPrecision::NvFp4 => "--bf16 --fp4-format e2m1",
     };

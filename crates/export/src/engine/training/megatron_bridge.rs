@@ -21,7 +21,12 @@ use plantui_core::{
 };
 
 /// Content of the file.
-pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: &Configuration) -> String {
+pub(super) fn text(
+    profile: &TrainingProfile,
+    run: &TrainingRun,
+    configuration: &Configuration,
+    spread: launch::Spread,
+) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
     let mut sets = vec![
         format!("model.tensor_model_parallel_size = {}", layout.tensor),
@@ -54,7 +59,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     sets.push(format!("config.train.micro_batch_size = {}", layout.micro_batch));
     sets.push(format!("config.train.global_batch_size = {}", run.global_batch));
     let megatron_fsdp = settings.fsdp || settings.shard_gradients;
-    let shards = python::truth(settings.distributed_optimizer && !megatron_fsdp);
+    let shards = python::truth(settings.distributed_optimizer || megatron_fsdp);
     sets.push(format!("config.ddp.use_distributed_optimizer = {shards}"));
     sets.push(format!("config.optimizer.use_distributed_optimizer = {shards}"));
     sets.push(format!("config.ddp.overlap_grad_reduce = {}", python::truth(settings.dp_overlap)));
@@ -64,6 +69,8 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     if megatron_fsdp {
         let strategy = if settings.fsdp { "optim_grads_params" } else { "optim_grads" };
         sets.push("config.ddp.use_megatron_fsdp = True".into());
+        sets.push("config.checkpoint.ckpt_format = \"fsdp_dtensor\"".into());
+        sets.push("model.gradient_accumulation_fusion = False".into());
         sets.push(format!("config.ddp.data_parallel_sharding_strategy = \"{strategy}\""));
     }
     if settings.activation_offload > 0 {
@@ -72,6 +79,7 @@ pub(super) fn text(profile: &TrainingProfile, run: &TrainingRun, configuration: 
     }
     if settings.optimizer_offload {
         sets.push("config.optimizer.optimizer_cpu_offload = True".into());
+        sets.push("config.optimizer.use_precision_aware_optimizer = True".into());
     }
     sets.push(format!("model.cross_entropy_loss_fusion = {}", python::truth(settings.fused_cross_entropy)));
     let kernel = if settings.attention == AttentionKernel::Unfused { "unfused" } else { "flash" };
@@ -97,7 +105,7 @@ def planned(config):
         devices = layout.devices(),
         id = profile.accelerator.id,
         data = layout.data,
-        launch = launch::of_run(Engine::MegatronBridge, run, "your_recipe.py")
+        launch = launch::of_run(Engine::MegatronBridge, run, spread, "your_recipe.py")
             .iter()
             .map(|line| format!("# {line}\n"))
             .collect::<String>(),

@@ -18,12 +18,9 @@ use plantui_core::{
     cluster::Limits,
     family::{
         check,
-        training::{
-            AttentionKernel, ContextStyle, ExpertOverlap, Imbalance, Modules, Recompute, TrainingRun, TrainingSettings,
-            configured, program::schedule as schedule_of_run,
-        },
+        training::{TrainingRun, configured, program::schedule as schedule_of_run},
     },
-    plan::{Configuration, Plan},
+    plan::Plan,
     text::single_line,
     workload::{Profile, TrainingProfile, Workload},
 };
@@ -64,10 +61,7 @@ pub(super) fn export(
     if !lacks.is_empty() {
         return Err(impossible(lacks));
     }
-    let mut near = NearestRun::of(engine, profile, &own, limits.samples());
-    if matches!(engine, Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan) {
-        (near.configuration, near.losses) = nearest(engine, &own, &profile.settings);
-    }
+    let near = NearestRun::of(engine, profile, &own, limits.samples());
     let NearestRun { profile: own_profile, configuration, losses } = near;
     if settings.nearest.is_none() && !losses.is_empty() {
         return Err(impossible(losses));
@@ -86,137 +80,77 @@ pub(super) fn export(
         value = other.value;
     }
     let run = own_profile.run(&configuration, limits.samples());
-    let each = launch::each_machine(limits, u32::try_from(run.layout.devices()).unwrap_or(u32::MAX));
+    let devices = u32::try_from(run.layout.devices()).unwrap_or(u32::MAX);
+    let spread = launch::Spread::of(limits, devices);
+    if !spread.is_even() && matches!(engine, Engine::Accelerate | Engine::MaxText) {
+        let each = spread.each;
+        let uneven =
+            format!("it needs equally many devices on every machine, and {devices} do not fill machines of {each}");
+        return Err(impossible(vec![uneven]));
+    }
     let refused = || impossible(vec!["its layers have no valid split".into()]);
     let (text, own_notes) = match engine {
-        Engine::Megatron => (megatron::text(&own_profile, &run, &configuration, each), vec![]),
-        Engine::MegatronBridge => (megatron_bridge::text(&own_profile, &run, &configuration), vec![]),
-        Engine::TorchTitan => (torchtitan::text(&own_profile, &run, &configuration, &settings.names), unlike(&run)),
-        Engine::Accelerate => (accelerate::text(&run, each), vec![]),
-        Engine::MaxText => (maxtext::text(&own_profile, &run, each), vec![]),
+        Engine::Megatron => (megatron::text(&own_profile, &run, &configuration, spread), vec![]),
+        Engine::MegatronBridge => (megatron_bridge::text(&own_profile, &run, &configuration, spread), vec![]),
+        Engine::TorchTitan => (torchtitan::text(&own_profile, &run, &configuration, (&settings.names, spread)), vec![]),
+        Engine::Accelerate => (accelerate::text(&run, spread), vec![]),
+        Engine::MaxText => (maxtext::text(&own_profile, &run, spread), vec![]),
         Engine::DeepSpeed if run.layout.pipeline == 1 => (deepspeed::text(&run), vec![]),
         _ => layers::text(engine, &own_profile, &run, &configuration, &settings.names).ok_or_else(refused)?,
     };
-    let adapter = run.settings.adapter.as_ref().filter(|_| losses.is_empty() || engine == Engine::Accelerate);
+    let adapter = run.settings.adapter.as_ref();
     let adapter = adapter.map(|adapter| format!("the program sets the adapters ({adapter}), not this file"));
     let full = fullness::warning(&score, limits);
-    let notes: Vec<String> = full.into_iter().chain(own_notes).chain(adapter).collect();
+    let start = (engine == Engine::Galvatron).then(|| galvatron_start(&run, spread));
+    let notes: Vec<String> =
+        full.into_iter().chain(own_notes).chain(adapter).chain(start.into_iter().flatten()).collect();
     let cost = (!losses.is_empty()).then(|| loss((score.value, value), score.measure));
     let head = headed(engine, &losses, cost, &notes, "");
     let text = match engine {
         // The first line of a script names its shell.
         Engine::Megatron => format!("#!/bin/bash\n{head}{text}"),
-        _ => head + &launch_comments(engine, &own_profile, &run, each) + &text,
+        _ => head + &launch_comments(engine, &own_profile, &run, spread) + &text,
     };
     Ok(EngineExport { text, losses, notes, plan: written, values: (score.value, value), run: Some(Box::new(run)) })
 }
 
+/// Notes on the launch of Galvatron, whose strategies have no comments, and on reading one back.
+fn galvatron_start(run: &TrainingRun, spread: launch::Spread) -> [String; 2] {
+    let launch::Spread { each, machines, .. } = spread;
+    let (devices, sequence, precision) = (run.layout.devices(), run.sequence, run.precision.id());
+    [
+        format!(
+            "launch: torchrun --nnodes {machines} --nproc-per-node {each} --rdzv-backend c10d --rdzv-endpoint \
+             $HEAD:29500 train_dist.py --galvatron_config_path THIS_FILE"
+        ),
+        format!(
+            "a strategy states neither: import it with --devices {devices} --sequence-length {sequence} --precision \
+             {precision}"
+        ),
+    ]
+}
+
 /// Comments on ranks, batch and launch, for engines whose own text has none.
-fn launch_comments(engine: Engine, profile: &TrainingProfile, run: &TrainingRun, each: u32) -> String {
+fn launch_comments(engine: Engine, profile: &TrainingProfile, run: &TrainingRun, spread: launch::Spread) -> String {
     let layout = &run.layout;
     let devices = u32::try_from(layout.devices()).unwrap_or(u32::MAX);
-    let ranks = launch::ranks(devices, each, launch::ORDER);
+    let ranks = spread.told(launch::ORDER);
     let commands = match engine {
-        Engine::Accelerate => [vec![ranks], accelerate::launch(run, each)].concat(),
-        Engine::MaxText => [vec![ranks], maxtext::launch(run, each)].concat(),
-        Engine::DeepSpeed | Engine::Torch => launch::of_run(engine, run, "your_script.py"),
+        Engine::Accelerate => [ranks, accelerate::launch(run, spread)].concat(),
+        Engine::MaxText => [ranks, maxtext::launch(spread)].concat(),
+        Engine::DeepSpeed | Engine::Torch => launch::of_run(engine, run, spread, "your_script.py"),
         _ => return String::new(),
     };
     let head = [
         format!("{devices} ranks on {}: {layout}", single_line(profile.accelerator.id)),
         format!(
-            "batch of {} sequences of {} tokens, {} in a microbatch, recompute {}",
-            run.global_batch, run.sequence, layout.micro_batch, run.recompute
+            "batch of {} sequences of {} tokens, {} in a microbatch, recompute {}{}",
+            run.global_batch,
+            run.sequence,
+            layout.micro_batch,
+            run.recompute,
+            run.settings.adapter.map_or(String::new(), |adapter| format!(", adapter {adapter}"))
         ),
     ];
     head.iter().chain(&commands).map(|line| format!("# {line}\n")).collect()
-}
-
-/// Settings behind the figures that the engine's file does not set.
-fn unwritten(engine: Engine, settings: &TrainingSettings) -> Vec<String> {
-    let titan = engine == Engine::TorchTitan;
-    let bridge = engine == Engine::MegatronBridge;
-    let mut losses = vec![];
-    if let Some(adapter) = settings.adapter {
-        losses.push(format!("the file trains all weights: it sets no adapters ({adapter})"));
-    }
-    let usual = settings.master_bytes == 4 && settings.moment_bytes == 4;
-    for (unwritten, name) in [
-        (settings.shard_gradients && titan, "shard_gradients"),
-        (settings.hsdp > 0 && !titan, "hsdp"),
-        (!usual && (titan || bridge), "master_bytes and moment_bytes"),
-        (settings.optimizer_offload && titan, "optimizer_offload"),
-        (settings.parameter_offload, "parameter_offload"),
-        (settings.activation_offload > 0 && !bridge, "activation_offload"),
-    ] {
-        if unwritten {
-            losses.push(format!("the file does not set {name}, which the figures count"));
-        }
-    }
-    losses
-}
-
-/// Nearest configuration that the engine can run, and the losses.
-fn nearest(engine: Engine, own: &Configuration, settings: &TrainingSettings) -> (Configuration, Vec<String>) {
-    let (mut near, mut losses) = (own.clone(), vec![]);
-    let titan = engine == Engine::TorchTitan;
-    losses.extend(unwritten(engine, settings));
-    match own.recompute {
-        Recompute::Layers(layers) if titan => {
-            losses.push(format!("it recomputes all layers or none, not {layers} of each stage: all recompute"));
-            near.recompute = Recompute::Full;
-        }
-        Recompute::Every(step) => {
-            losses.push(format!("it does not recompute one layer in {step}: all recompute"));
-            near.recompute = Recompute::Full;
-        }
-        Recompute::Selective(modules) if titan && !modules.is_empty() && modules != Modules::OPERATORS => {
-            let names = modules.names().join(", ");
-            losses.push(format!("it recomputes no modules ({names}): every second matrix product recomputes"));
-            near.recompute = Recompute::Selective(Modules::OPERATORS);
-        }
-        Recompute::Selective(modules) if !titan && modules.has(Modules::OPERATORS) => {
-            losses.push("it recomputes modules, not single matrix products: all layers recompute".into());
-            near.recompute = Recompute::Full;
-        }
-        _ => {}
-    }
-    (near, losses)
-}
-
-/// Differences between torchtitan and the assumptions of the figures.
-fn unlike(run: &TrainingRun) -> Vec<String> {
-    let settings = &run.settings;
-    let mut notes = vec![];
-    let mut add = |unlike: bool, note: &str| {
-        if unlike {
-            notes.push(note.to_string());
-        }
-    };
-    add(settings.ep_overlap != ExpertOverlap::None, "it does not overlap the dispatch of tokens, as the figures do");
-    add(
-        settings.cuda_graph,
-        "it compiles the model and launches kernels without CUDA graphs; the figures assume graphs",
-    );
-    add(
-        matches!(settings.imbalance, Imbalance::Capacity(_)),
-        "it neither pads experts nor drops tokens; the figures are for a fixed capacity",
-    );
-    let (d, t, c) = (run.layout.data, run.layout.tensor, run.layout.context);
-    add(
-        !settings.fsdp && settings.distributed_optimizer && d > 1,
-        "it shards gradients and weights as well as the optimizer's state (FSDP2); the figures shard the state \
-        alone: --stack torchtitan counts like the engine",
-    );
-    add(
-        settings.attention == AttentionKernel::Unfused,
-        "the engine fuses attention; the figures are for unfused \
-        scores",
-    );
-    add(t > 1 && !settings.sequence_parallel, "the figures are without sequence parallelism, which is off here");
-    add(
-        c > 1 && matches!(settings.context_style, ContextStyle::AllToAll | ContextStyle::Hierarchical),
-        "the engine's context parallelism passes keys and values (all-gather or ring); the figures exchange heads",
-    );
-    notes
 }

@@ -3,11 +3,11 @@
 //! The settings are those that `import` reads from the engine's files, so that a written file stands for the same run
 //! when it is read back. `O(layers)` for every setting that differs.
 
-use super::super::Engine;
+use super::{super::Engine, maxtext};
 use plantui_core::{
     family::training::{
-        ContextStyle, Dispatcher, Estimate, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings,
-        ZeroBubble,
+        AttentionKernel, ContextStyle, Dispatcher, Estimate, Imbalance, Recompute, Stack, TrainingPrecision,
+        TrainingRun, TrainingSettings, ZeroBubble, check,
     },
     plan::Configuration,
     workload::{TrainingProfile, training::Modules},
@@ -28,11 +28,17 @@ impl NearestRun {
     pub(super) fn of(engine: Engine, profile: &TrainingProfile, own: &Configuration, batch: u32) -> Self {
         let run = profile.run(own, batch);
         let mut near = NearestRun { profile: profile.clone(), configuration: own.clone(), losses: vec![] };
-        if let Some(recompute) = recompute(engine, own.recompute, run.layout.pipeline > 1) {
+        if let Some(recompute) = recompute(engine, &run) {
             near.losses.push(format!("recompute {} (its programs: {recompute})", own.recompute));
             near.configuration.recompute = recompute;
         }
-        let Some((stack, settings)) = settings(engine, &run) else { return near };
+        let layout = &mut near.configuration.layout;
+        let parts = Stack::Torchtitan.expert_tensor(layout.tensor, layout.expert);
+        if engine == Engine::TorchTitan && profile.model.has_experts() && layout.expert_tensor != parts {
+            near.losses.push(format!("etp={} (its programs: {parts})", layout.expert_tensor));
+            layout.expert_tensor = parts;
+        }
+        let Some((stack, settings)) = settings(engine, profile, &run) else { return near };
         near.losses.extend(differences(profile, &run, stack, &settings));
         if run.layout.tensor > 1 {
             near.configuration.sequence_parallel = settings.sequence_parallel;
@@ -71,7 +77,8 @@ pub(super) fn lacks(engine: Engine, profile: &TrainingProfile, run: &TrainingRun
             add(run.precision.bits() < 8 || run.precision == TrainingPrecision::MxFp8, no_format("its file names"));
         }
         Engine::DeepSpeed if p == 1 => {
-            add(e > 1 && t > 1, "AutoEP does not run with tensor parallelism".into());
+            let away = settings.optimizer_offload || settings.parameter_offload;
+            add(e > 1 && t > 1 && away, "AutoEP with tensor parallelism does not run with offload".into());
             add(c > 1 && t > 1, "its sequence parallelism does not run with tensor parallelism".into());
             add(c > 1 && e > 1, "its sequence parallelism does not run with AutoEP".into());
             add(layout.expert_tensor > 1, "AutoEP does not divide an expert".into());
@@ -83,11 +90,16 @@ pub(super) fn lacks(engine: Engine, profile: &TrainingProfile, run: &TrainingRun
             let deepspeed = engine == Engine::DeepSpeed;
             let v = layout.virtual_stages;
             add(deepspeed && v > 1, format!("a PipelineModule has one stage on every rank, and the plan has {v}"));
-            let divides = "with a pipeline its file divides the optimizer's state alone, and the plan also divides";
-            add(engine != Engine::TorchSchedule && zero >= 2, format!("{divides} gradients (zero{zero})"));
+            let divides = "its file divides the optimizer's state alone over replicas, and the plan also divides";
+            add(
+                engine != Engine::TorchSchedule && zero >= 2,
+                format!("{divides} gradients (zero{zero}; --set zero=1)"),
+            );
             add(engine != Engine::TorchSchedule && narrow, no_format("its file names"));
         }
         Engine::Galvatron => {
+            let heads = matches!(settings.context_style, ContextStyle::AllToAll | ContextStyle::Hierarchical);
+            add(c > 1 && heads && t > 1, "its strategy exchanges heads in place of tensor parallelism".into());
             add(profile.model.has_experts(), "Galvatron 2.4 has no mixture of experts".into());
             let v = layout.virtual_stages;
             add(v > 1, format!("it has one stage on every rank, and the plan has {v}"));
@@ -96,12 +108,22 @@ pub(super) fn lacks(engine: Engine, profile: &TrainingProfile, run: &TrainingRun
         Engine::MaxText => {
             let pipeline = "its pipeline runs all forward passes first, whose memory the plan does not count";
             add(p > 1, format!("{pipeline} (--set stages=1)"));
-            add(e > 1 && t > 1, "it divides experts over tensor ranks as well".into());
+            let whole = profile.model.has_experts() && layout.expert_tensor != t;
+            add(whole, "it divides experts over tensor ranks as well, and the plan keeps them whole".into());
             let data = layout.data;
             add(!data.is_multiple_of(e), format!("experts are an axis beside the replicas: {e} must divide {data}"));
             add(run.precision == TrainingPrecision::Fp16, no_format("it trains in"));
         }
-        Engine::Megatron | Engine::MegatronBridge | Engine::TorchTitan | Engine::Vllm => {}
+        Engine::Megatron | Engine::MegatronBridge => {
+            let wide = matches!(run.precision, TrainingPrecision::Fp16 | TrainingPrecision::Fp32);
+            add(profile.model.has_experts() && wide, "its grouped products of experts run in bf16 alone".into());
+            let nowhere = engine == Engine::MegatronBridge && run.precision == TrainingPrecision::Fp32;
+            add(nowhere, "its recipes of precision have none for fp32".into());
+        }
+        Engine::TorchTitan => {
+            add(run.precision == TrainingPrecision::Fp16, "it mixes bf16 or trains in fp32, and has no fp16".into());
+        }
+        Engine::Vllm => {}
     }
     lacks
 }
@@ -116,9 +138,21 @@ pub(super) fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<St
 }
 
 /// Recomputation that the programs run in place of the planned one; `None` if they run that.
-fn recompute(engine: Engine, own: Recompute, pipeline: bool) -> Option<Recompute> {
+fn recompute(engine: Engine, run: &TrainingRun) -> Option<Recompute> {
+    let (own, pipeline) = (run.recompute, run.layout.pipeline > 1);
     let whole = matches!(own, Recompute::None | Recompute::Full);
     match engine {
+        Engine::TorchTitan => match own {
+            Recompute::None | Recompute::Full => None,
+            Recompute::Selective(_) if run.modules() == Modules::OPERATORS => None,
+            Recompute::Selective(_) => Some(Recompute::Selective(Modules::OPERATORS)),
+            Recompute::Layers(_) | Recompute::Every(_) => Some(Recompute::Full),
+        },
+        Engine::Megatron | Engine::MegatronBridge => match own {
+            Recompute::Every(_) => Some(Recompute::Full),
+            Recompute::Selective(_) if run.modules().has(Modules::OPERATORS) => Some(Recompute::Full),
+            _ => None,
+        },
         Engine::MaxText => match own {
             Recompute::Full => None,
             Recompute::Selective(modules) if policy(modules).is_some() => None,
@@ -144,10 +178,12 @@ pub(super) fn policy(modules: Modules) -> Option<&'static str> {
 }
 
 /// Stack and settings of the engine's programs for a run; `None` if its file sets those of the run, or trains nothing.
-fn settings(engine: Engine, run: &TrainingRun) -> Option<(Stack, TrainingSettings)> {
+fn settings(engine: Engine, profile: &TrainingProfile, run: &TrainingRun) -> Option<(Stack, TrainingSettings)> {
     let (layout, ours) = (&run.layout, &run.settings);
     let pipeline = layout.pipeline > 1;
     let stack = match engine {
+        Engine::Megatron | Engine::MegatronBridge => return Some(megatron(engine, profile, run)),
+        Engine::TorchTitan => return Some((Stack::Torchtitan, torchtitan(run))),
         Engine::Accelerate => Stack::Torchtitan,
         Engine::DeepSpeed if !pipeline => Stack::Torchtitan,
         Engine::DeepSpeed | Engine::Torch | Engine::Galvatron | Engine::MaxText => Stack::Megatron2025,
@@ -160,6 +196,8 @@ fn settings(engine: Engine, run: &TrainingRun) -> Option<(Stack, TrainingSetting
         (Engine::Galvatron, 1) => 2,
         // Through a pipeline, DeepSpeed's optimizer for bfloat16 divides its state whatever the stage.
         (Engine::DeepSpeed, 0) if pipeline && run.precision == TrainingPrecision::Bf16 => 1,
+        // The axis that divides weights has one rank.
+        (Engine::MaxText, 2 | 3) if maxtext::fsdp_axis(run) == 1 => 0,
         (Engine::MaxText, 2) => 3,
         (_, stage) => stage,
     };
@@ -168,7 +206,8 @@ fn settings(engine: Engine, run: &TrainingRun) -> Option<(Stack, TrainingSetting
         tp_overlap: false,
         fused_cross_entropy: false,
         dispatcher: Dispatcher::AllToAll,
-        adapter: ours.adapter,
+        // The program sets adapters; Galvatron and MaxText train all weights.
+        adapter: ours.adapter.filter(|_| !matches!(engine, Engine::Galvatron | Engine::MaxText)),
         imbalance: ours.imbalance.clone(),
         reserve_bytes: ours.reserve_bytes,
         context_style: ours.context_style,
@@ -178,13 +217,15 @@ fn settings(engine: Engine, run: &TrainingRun) -> Option<(Stack, TrainingSetting
         Engine::Accelerate => {
             theirs.sequence_parallel = false;
             theirs.fused_elementwise = false;
-            theirs.hsdp = if zero > 0 { ours.hsdp } else { 0 };
-            let offload = zero > 0 && (ours.optimizer_offload || ours.parameter_offload);
+            let copies = ours.hsdp > 0 && ours.hsdp < layout.data * layout.context;
+            theirs.hsdp = if zero > 0 && copies { ours.hsdp.max(layout.context) } else { 0 };
+            // FSDP moves weights and state together, and only weights that it divides.
+            let offload = zero == 3 && (ours.optimizer_offload || ours.parameter_offload);
             (theirs.optimizer_offload, theirs.parameter_offload) = (offload, offload);
         }
         Engine::DeepSpeed => {
             theirs.sequence_parallel = false;
-            theirs.optimizer_offload = ours.optimizer_offload && zero > 0;
+            theirs.optimizer_offload = ours.optimizer_offload && zero > 0 && !pipeline;
             theirs.parameter_offload = ours.parameter_offload && zero == 3;
             theirs.accumulate_whole = zero < 2 && theirs.accumulate_whole;
             theirs.gradient_bytes = match run.precision {
@@ -198,17 +239,90 @@ fn settings(engine: Engine, run: &TrainingRun) -> Option<(Stack, TrainingSetting
                 theirs.context_style = ContextStyle::AllToAll;
             }
         }
+        Engine::Galvatron if layout.context > 1 => {
+            theirs.context_style = ContextStyle::Ring;
+        }
         Engine::MaxText => {
             theirs.sequence_parallel = true;
-            theirs.hsdp = if zero == 3 { ours.hsdp } else { 0 };
+            let shards = maxtext::fsdp_axis(run) * layout.expert * layout.context;
+            theirs.hsdp = if zero == 3 && shards < layout.data * layout.context { shards } else { 0 };
             theirs.optimizer_offload = ours.optimizer_offload;
-            theirs.parameter_offload = ours.parameter_offload;
+            theirs.parameter_offload = ours.parameter_offload && zero == 3;
             theirs.gradient_bytes = ours.gradient_bytes;
         }
         _ => {}
     }
     theirs.set("zero", &zero.to_string()).expect("a stage from 0 to 3");
     Some((stack, theirs))
+}
+
+/// Stack and settings of Megatron-Core under the flags, or the configuration, that are written.
+fn megatron(engine: Engine, profile: &TrainingProfile, run: &TrainingRun) -> (Stack, TrainingSettings) {
+    let ours = &run.settings;
+    let bridge = engine == Engine::MegatronBridge;
+    let stack = if run.stack == Stack::Torchtitan { Stack::Megatron2025 } else { run.stack };
+    let experts = profile.model.has_experts();
+    let graphs = experts
+        && ours.launches_from_graphs(profile.accelerator.generation)
+        && check::repeated_in_graphs(run).is_none();
+    let theirs = TrainingSettings {
+        hsdp: 0,
+        accumulate_whole: false,
+        vocab_parallel_loss: true,
+        fused_elementwise: true,
+        attention: match ours.attention {
+            AttentionKernel::Unfused => AttentionKernel::Unfused,
+            _ => AttentionKernel::Flash,
+        },
+        cuda_graph: ours.cuda_graph && graphs,
+        master_bytes: if bridge || ours.master_bytes == 0 { 4 } else { ours.master_bytes },
+        moment_bytes: if bridge { 4 } else { ours.moment_bytes },
+        parameter_offload: false,
+        activation_offload: if bridge { ours.activation_offload } else { 0 },
+        adapter: None,
+        ..ours.clone()
+    };
+    (stack, theirs)
+}
+
+/// Settings of torchtitan under the function that is written.
+fn torchtitan(run: &TrainingRun) -> TrainingSettings {
+    let (layout, ours) = (&run.layout, &run.settings);
+    // Context ranks always share one copy of the state.
+    let (data, context) = (layout.data, layout.context);
+    let divides = ours.zero() > 0 && data > 1 || context > 1;
+    let hsdp = match ours.zero() {
+        0 if data > 1 => context,
+        _ if ours.hsdp > 0 && ours.hsdp < data * context => ours.hsdp.max(context),
+        _ => 0,
+    };
+    let usual = Stack::Torchtitan.settings();
+    let style = match ours.context_style {
+        ContextStyle::AllGather => ContextStyle::AllGather,
+        _ => ContextStyle::Ring,
+    };
+    let mut theirs = TrainingSettings {
+        sequence_parallel: ours.sequence_parallel,
+        tp_overlap: ours.tp_overlap && layout.tensor > 1 && ours.sequence_parallel,
+        fused_elementwise: ours.fused_elementwise || ours.tp_overlap && layout.tensor > 1,
+        context_style: style,
+        dispatcher: ours.dispatcher,
+        imbalance: match ours.imbalance {
+            Imbalance::Capacity(_) => Imbalance::Balanced,
+            ref other => other.clone(),
+        },
+        hsdp: if divides { hsdp } else { 0 },
+        reserve_bytes: ours.reserve_bytes,
+        adapter: None,
+        ..usual
+    };
+    let zero = match (divides, ours.fsdp) {
+        (false, _) => 0,
+        (true, true) => 3,
+        (true, false) => 2,
+    };
+    theirs.set("zero", &zero.to_string()).expect("a stage from 0 to 3");
+    theirs
 }
 
 /// Settings of the programs that differ from those of the run and change its time or memory, a sentence each.

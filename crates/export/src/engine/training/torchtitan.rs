@@ -48,7 +48,7 @@ pub(super) fn text(
     profile: &TrainingProfile,
     run: &TrainingRun,
     configuration: &Configuration,
-    names: &ModuleNames,
+    (names, spread): (&ModuleNames, launch::Spread),
 ) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
     let stages = layout.pipeline;
@@ -60,7 +60,8 @@ pub(super) fn text(
     };
     let shards = settings.fsdp || settings.distributed_optimizer;
     // Context ranks lie between the shards, so that the degrees count replicas of sequences.
-    let shard = if shards { run.shards(f64::from(layout.data)) as u32 } else { 1 };
+    let ranks = f64::from(layout.data) * f64::from(layout.context);
+    let shard = if shards { (run.shards(ranks) as u32 / layout.context).max(1) } else { 1 };
     let replicate = layout.data / shard;
     let checkpoint = match run.recompute {
         Recompute::Full => Checkpoint::Full,
@@ -100,8 +101,8 @@ pub(super) fn text(
     sets.push(checkpoint.statement());
     if run.precision.bits() < 16 {
         sets.push(format!("# fill in: a converter of the model for {} (torchao)", run.precision.id()));
-    } else if run.precision == TrainingPrecision::Fp16 {
-        sets.push(torchtitan::FP16.into());
+    } else if run.precision == TrainingPrecision::Fp32 {
+        sets.push("config.training.mixed_precision_param = \"float32\"".into());
     }
     if settings.tp_overlap && layout.tensor > 1 {
         sets.extend(torchtitan::ASYNC.map(String::from));
@@ -114,6 +115,6 @@ pub(super) fn text(
     }
     let mut head = vec![format!("{} ranks on {}: {layout}", layout.devices(), profile.accelerator.id)];
     head.extend([torchtitan::SAVE.into(), torchtitan::VERSION.into()]);
-    head.extend(launch::of_run(Engine::TorchTitan, run, torchtitan::PROGRAM));
+    head.extend(launch::of_run(Engine::TorchTitan, run, spread, torchtitan::PROGRAM));
     RegistryEntry { head, base, checkpoint, parts: &parts, sets }.text()
 }

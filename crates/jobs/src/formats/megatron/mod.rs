@@ -363,7 +363,6 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         draft.facts.remove("tp_overlap");
         draft.usual("tp_overlap", false);
     }
-    let fp32 = draft.facts.get("precision").is_some_and(|fact| fact.value == "fp32");
     let half = draft.facts.get("precision").is_some_and(|fact| fact.value == "fp16");
     let narrow = settings.flag("grad_reduce_in_bf16")?.filter(|fact| fact.value);
     let wide = settings.is_set("accumulate_allreduce_grads_in_fp32")?;
@@ -394,9 +393,6 @@ fn software(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         if let Some(gradients) = gradients.filter(|fact| fact.value < 4) {
             draft.set("gradient_bytes", gradients);
         }
-    }
-    if fp32 {
-        draft.usual("master_bytes", 0);
     }
     if let Some(kind) = settings.text("optimizer")?
         && !kind.value.contains("adam")
