@@ -49,7 +49,8 @@
 //! | [`cluster`] | limits, hardware presets, topologies |
 //! | [`workload`] | profiles, models, formats, lint |
 //! | [`plan`] | plans and their JSON |
-//! | [`simulate`] | schedules and the event simulator |
+//! | [`schedule`] | schedules as lists of actions: files, generators, what breaks one |
+//! | [`simulate`] | the event simulator |
 //! | [`family`] | kinds of workloads: check, program, edits |
 //! | [`search`] | handle on a running search |
 //! | [`mapping`] | a plan's parts on the devices of a topology |
@@ -76,7 +77,7 @@ pub mod tui;
 
 #[doc(inline)]
 pub use plantui_core::{
-    cluster, family, graph, mapping, plan, random, search, simulate, source, terms, text, units, workload,
+    cluster, family, graph, mapping, plan, random, schedule, search, simulate, source, terms, text, units, workload,
 };
 #[doc(inline)]
 pub use plantui_export as export;

@@ -19,7 +19,6 @@ use crate::{
     export::formats::{self, PlanFormat},
     plan::Plan,
     planner,
-    simulate::Schedule,
     study::sweep::LimitValues,
     units::{self, UnitError},
     workload::Workload,
@@ -263,10 +262,6 @@ pub(crate) struct PlannerArgs {
     /// Seed of planners with random choices
     #[arg(long, value_name = "S", allow_hyphen_values = true, default_value_t = 0, value_parser = seed)]
     pub seed: u64,
-}
-
-pub(super) fn schedules() -> PossibleValuesParser {
-    PossibleValuesParser::new(Schedule::ALL.map(Schedule::id))
 }
 
 pub(super) fn planner_ids() -> PossibleValuesParser {

@@ -14,9 +14,7 @@ use crate::{
 pub(super) fn broken(workload: &Workload, limits: &Limits, loaded: &LoadedPlan) -> Option<String> {
     let runner = promised(loaded)?;
     let settings = EngineSettings { micro_batch_size: Some(1), ..EngineSettings::default() };
-    // The schedule table describes less than the engine runs.
-    let whole = Engine::ALL.into_iter().filter(|&engine| engine != Engine::TorchSchedule);
-    let engines = whole.filter(|engine| match (runner, engine.runner()) {
+    let engines = Engine::ALL.into_iter().filter(|engine| match (runner, engine.runner()) {
         (Runner::Any, own) => own.is_some_and(|own| own != Runner::Any),
         (runner, own) => own == Some(runner),
     });

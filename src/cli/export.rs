@@ -9,10 +9,11 @@ use clap::{Args, builder::PossibleValuesParser};
 
 use super::{
     CommandEnd, Failure,
-    arguments::{self, LimitArgs, schedules},
+    arguments::{self, LimitArgs},
     check, input,
     output::Destination,
     profile_input,
+    schedule_argument::ScheduleParser,
     simulate::playable,
 };
 use crate::{
@@ -84,8 +85,8 @@ pub(crate) struct ExportArgs {
     /// Order in which a stage works through its microbatches
     ///
     /// [default: 1f1b; for vllm inference]
-    #[arg(long, value_name = "ID", value_parser = schedules())]
-    schedule: Option<String>,
+    #[arg(long, value_name = "ID|FILE", value_parser = ScheduleParser)]
+    schedule: Option<Schedule>,
     /// Virtual stages on every rank under `--schedule interleaved` [default: 2]
     #[arg(long, value_name = "V", requires = "schedule", value_parser = clap::value_parser!(u32).range(2..=64))]
     virtual_stages: Option<u32>,
@@ -262,6 +263,12 @@ impl ExportArgs {
         if let (Some(pipeline), Some(wanted)) = (&routed, self.schedule()) {
             playable(pipeline, wanted)?;
         }
+        if let (FormatWriter::Schedule, Some(pipeline)) = (writes, &routed) {
+            let text = formats::schedule_csv(pipeline, pipeline.schedule(schedule));
+            let text = text.map_err(|problem| Failure::refused(problem, "see --schedule"))?;
+            destination.write(&text)?;
+            return Ok(CommandEnd::Done);
+        }
         let simulation = match routed {
             Some(pipeline) => Simulation::of(pipeline, schedule, &search),
             None => Err(no_routes(&search)),
@@ -279,7 +286,7 @@ impl ExportArgs {
     }
 
     fn schedule(&self) -> Option<Schedule> {
-        self.schedule.as_deref().and_then(Schedule::find)
+        self.schedule
     }
 
     /// Requested schedule, else the plan's own.

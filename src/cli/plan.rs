@@ -227,7 +227,7 @@ fn write(costed: CostedRun<'_>, format: &'static PlanFormat, destination: &Desti
     let missing = match format.writes {
         FormatWriter::Run => false,
         FormatWriter::Plan(_) | FormatWriter::Engine(_) => planned.outcome.plan.is_none(),
-        FormatWriter::Trace => planned.simulation.is_none(),
+        FormatWriter::Trace | FormatWriter::Schedule => planned.simulation.is_none(),
     };
     if missing {
         return Ok(false);
@@ -243,7 +243,9 @@ fn write(costed: CostedRun<'_>, format: &'static PlanFormat, destination: &Desti
     let pieces = |out: &mut dyn std::io::Write| format.write(&exported, out);
     match format.writes {
         FormatWriter::Trace => destination.trace(pieces)?,
-        FormatWriter::Run | FormatWriter::Plan(_) | FormatWriter::Engine(_) => destination.stream(pieces)?,
+        FormatWriter::Run | FormatWriter::Plan(_) | FormatWriter::Schedule | FormatWriter::Engine(_) => {
+            destination.stream(pieces)?;
+        }
     }
     profile_input::untold_in(format.id, &planned.problem.workload);
     Ok(true)

@@ -12,10 +12,12 @@ use clap::{
 
 use super::{
     CommandEnd, Failure,
-    arguments::{LimitArgs, PlannerArgs, schedules},
+    arguments::{LimitArgs, PlannerArgs},
     input, job_input, output,
     planning::{self, PlanningTask},
-    profile_input, report, training_input,
+    profile_input, report,
+    schedule_argument::ScheduleParser,
+    training_input,
 };
 use crate::{
     config::{self, Config, ConfigError},
@@ -54,8 +56,8 @@ struct LookArgs {
     #[arg(long)]
     ascii: bool,
     /// Schedule with which plans are simulated at first [default: 1f1b]
-    #[arg(long, value_name = "ID", value_parser = schedules())]
-    schedule: Option<String>,
+    #[arg(long, value_name = "ID|FILE", value_parser = ScheduleParser)]
+    schedule: Option<Schedule>,
 }
 
 #[derive(Debug, Args)]
@@ -143,7 +145,7 @@ impl ScreenArgs {
             mouse: file.mouse && !self.look.no_mouse,
             ascii: if self.look.ascii { Some(true) } else { file.ascii },
             planners: self.planning.planner.clone().map_or(file.planners, |id| vec![id]),
-            schedule: self.look.schedule.as_deref().and_then(Schedule::find).unwrap_or(file.schedule),
+            schedule: self.look.schedule.unwrap_or(file.schedule),
             deadline: self.planning.deadline.or(file.deadline),
             limits: self.limits.overrides().or(&file.limits),
             ..file

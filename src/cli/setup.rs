@@ -2,6 +2,8 @@
 
 use clap::{Args, builder::PossibleValuesParser};
 
+use super::schedule_argument::ScheduleParser;
+
 use crate::{
     plan::WarmUp,
     simulate::{ExplicitSettings, LinkModel, Pipeline, Schedule, Setup, SimulatorSetting, SimulatorSettings},
@@ -12,12 +14,15 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Simulation")]
 pub(super) struct SetupArgs {
-    /// Pipeline schedule [default: the plan's, else 1f1b]
-    #[arg(long, value_name = "ID", value_parser = PossibleValuesParser::new(Schedule::ALL.map(Schedule::id)))]
-    schedule: Option<String>,
-    /// Virtual stages per device under `interleaved` [default: the plan's, else 2]
+    /// Pipeline schedule, or a CSV file with one as PyTorch writes it [default: the plan's, else 1f1b]
+    #[arg(long, value_name = "ID|FILE", value_parser = ScheduleParser)]
+    schedule: Option<Schedule>,
+    /// Virtual stages per device under `interleaved`, `interleaved-zb` and `looped-bfs` [default: the plan's, else 2]
     #[arg(long, value_name = "V", value_parser = virtual_stages)]
     virtual_stages: Option<u32>,
+    /// Slices of a sequence under `seq1f1b` [default: 2]
+    #[arg(long, value_name = "N", value_parser = slices)]
+    sequence_slices: Option<u32>,
     /// Rounding of warm-up microbatches where replicas differ: up at every stage, or cumulative from the last one
     /// [default: the plan's, else published]
     #[arg(long, value_name = "RULE", value_parser = PossibleValuesParser::new(WarmUp::ALL.map(WarmUp::id)))]
@@ -51,6 +56,10 @@ fn virtual_stages(text: &str) -> Result<u32, String> {
     SimulatorSetting::VirtualStages.parse(text, &SimulatorSettings::default()).map(|settings| settings.virtual_stages)
 }
 
+fn slices(text: &str) -> Result<u32, String> {
+    SimulatorSetting::SequenceSlices.parse(text, &SimulatorSettings::default()).map(|settings| settings.sequence_slices)
+}
+
 fn buckets(text: &str) -> Result<u32, String> {
     SimulatorSetting::Buckets.parse(text, &SimulatorSettings::default()).map(|settings| settings.buckets)
 }
@@ -66,6 +75,7 @@ impl SetupArgs {
             SimulatorSetting::Overlap => self.no_overlap,
             SimulatorSetting::Links => self.links != LinkModel::default().id(),
             SimulatorSetting::VirtualStages => self.virtual_stages.is_some(),
+            SimulatorSetting::SequenceSlices => self.sequence_slices.is_some(),
             SimulatorSetting::WarmUp => self.warmup.is_some(),
             SimulatorSetting::ExtraWarmUp => self.extra_warmup.is_some(),
             SimulatorSetting::WeightGradientShare => self.weight_gradient_share.is_some(),
@@ -107,6 +117,7 @@ impl SetupArgs {
         let settings = SimulatorSettings {
             forward_share: self.forward_share.unwrap_or(default.forward_share),
             virtual_stages: self.virtual_stages.unwrap_or(default.virtual_stages),
+            sequence_slices: self.sequence_slices.unwrap_or(default.sequence_slices),
             warm_up: self.warmup.as_deref().and_then(WarmUp::find).unwrap_or(default.warm_up),
             extra_warm_up: self.extra_warmup,
             weight_gradient_share: self.weight_gradient_share.unwrap_or(default.weight_gradient_share),
@@ -115,7 +126,7 @@ impl SetupArgs {
             buckets: self.buckets.unwrap_or(default.buckets),
             optimizer_step_s: self.optimizer_step.unwrap_or(default.optimizer_step_s),
         };
-        let schedule = self.schedule.as_deref().and_then(Schedule::find);
+        let schedule = self.schedule;
         let explicit = ExplicitSettings {
             schedule: schedule.is_some(),
             virtual_stages: self.virtual_stages.is_some(),

@@ -144,6 +144,7 @@ fn assumption(setting: simulate::SimulatorSetting) -> ConfigSetting {
     let shown = move |settings: &SimulatorSettings| match setting {
         simulate::SimulatorSetting::Overlap => settings.overlap.into(),
         simulate::SimulatorSetting::VirtualStages => i64::from(settings.virtual_stages).into(),
+        simulate::SimulatorSetting::SequenceSlices => i64::from(settings.sequence_slices).into(),
         simulate::SimulatorSetting::Buckets => i64::from(settings.buckets).into(),
         _ => Value::from(setting.text(settings)),
     };

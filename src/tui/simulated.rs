@@ -319,7 +319,7 @@ fn hidden_shares(simulated: &Simulated) -> Vec<f64> {
     let replicas = &simulated.timeline.replicas;
     let mut sums = vec![(0.0, 0.0); replicas.len()];
     let sends = simulated.timeline.events.iter().filter_map(|event| match event.kind {
-        EventKind::SendActivation { to } | EventKind::SendGradient { to } => Some((event, to)),
+        EventKind::SendActivation { to, .. } | EventKind::SendGradient { to, .. } => Some((event, to)),
         _ => None,
     });
     for (event, to) in sends.take(LOOKED_AT) {
@@ -378,7 +378,7 @@ mod tests {
             let kind = [EventKind::Forward, EventKind::WeightGradient, EventKind::Backward][i as usize % 3];
             events.push(event(start, start + 1.1, i as u32, kind));
         }
-        events.push(event(16.0, 16.5, 0, EventKind::SendActivation { to: 1 }));
+        events.push(event(16.0, 16.5, 0, EventKind::SendActivation { to: 1, part: 0 }));
         events.push(event(17.0, 19.0, 0, EventKind::AllReduce));
         let simulated = simulated(events.clone(), None);
         for from in 0..40 {

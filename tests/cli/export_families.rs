@@ -31,17 +31,7 @@ const FAMILIES: [Family; 7] = [
     Family {
         name: "devices that cut through layers",
         plan: &["inputs/branching-cnn-training.json", "--planner", "placement-local-search"],
-        refused: &[
-            "megatron",
-            "megatron-bridge",
-            "deepspeed",
-            "torch",
-            "torch-schedule",
-            "torchtitan",
-            "galvatron",
-            "vllm",
-            "jax",
-        ],
+        refused: &["megatron", "megatron-bridge", "deepspeed", "torch", "torchtitan", "galvatron", "vllm", "jax"],
     },
     Family {
         name: "one device for all",
@@ -51,7 +41,7 @@ const FAMILIES: [Family; 7] = [
     Family {
         name: "devices by latency",
         plan: &["inputs/branching-cnn-training.json", "--planner", "placement-latency-greedy"],
-        refused: &["jax"],
+        refused: &["jax", "torch-schedule"],
     },
     Family {
         name: "stages over machines",

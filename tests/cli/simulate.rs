@@ -57,11 +57,11 @@ fn flags_that_nothing_listens_to_are_named() {
     let folder = Folder::new();
     let plan = folder.file("plan.json", tiny_plan().to_string());
     for (flags, told) in [
-        (&["--virtual-stages", "4"][..], "note: --virtual-stages changes nothing here: only interleaved 1F1B "),
+        (&["--virtual-stages", "4"][..], "note: --virtual-stages changes nothing here: only interleaved schedules "),
         (&["--extra-warmup", "2"], "note: --extra-warmup changes nothing here: only eager 1F1B "),
         (
             &["--weight-gradient-share", "0.4"],
-            "note: --weight-gradient-share changes nothing here: only ZB-H1 and ZB-V ",
+            "note: --weight-gradient-share changes nothing here: only zero-bubble schedules ",
         ),
         (&["--schedule", "inference", "--buckets", "4"], "note: --buckets changes nothing here: inference has no "),
         (&["--schedule", "inference", "--optimizer-step", "1ms"], "note: --optimizer-step changes nothing here: "),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::engine_rules;
 use plantui::{
     cluster::{GivenLimits, LimitKind, Limits},
-    export::engine::{CutStage, Engine, EngineExport, EngineSettings, ExportError, LayerCut, export, torch_schedule},
+    export::engine::{CutStage, Engine, EngineExport, EngineSettings, ExportError, LayerCut, export},
     family::{self, check},
     plan::Plan,
     planner::{Options, Planner, Problem, Search, joint::Joint, piper::Piper},
@@ -273,22 +273,6 @@ fn pytorch_splits_in_front_of_every_later_stage() {
     }
 }
 
-/// Every operation once, each after what it needs.
-#[test]
-fn schedules_are_legal() {
-    for (stages, microbatches) in [(1, 1), (1, 4), (2, 3), (4, 8), (5, 2), (8, 32)] {
-        use Schedule::{EagerOneForwardOneBackward, GPipe, OneForwardOneBackward};
-        for schedule in [OneForwardOneBackward, GPipe, EagerOneForwardOneBackward] {
-            let text = torch_schedule::csv(stages, 1, microbatches, schedule);
-            assert_eq!(engine_rules::torch_schedule(&text), (stages, microbatches as usize));
-        }
-    }
-    for (ranks, each, microbatches) in [(2, 2, 2), (2, 2, 6), (4, 2, 8), (3, 3, 9), (4, 5, 32)] {
-        let text = torch_schedule::csv(ranks, each, microbatches, Schedule::Interleaved);
-        assert_eq!(engine_rules::torch_schedule(&text), (ranks * each, microbatches as usize));
-    }
-}
-
 #[test]
 fn a_schedule_that_the_engine_cannot_run_is_refused_with_the_reason() {
     let workload = builtin();
@@ -298,7 +282,6 @@ fn a_schedule_that_the_engine_cannot_run_is_refused_with_the_reason() {
         (Engine::Megatron, "1f1b interleaved"),
         (Engine::DeepSpeed, "1f1b"),
         (Engine::Torch, "1f1b gpipe interleaved zb-v"),
-        (Engine::TorchSchedule, "1f1b gpipe interleaved eager-1f1b"),
         (Engine::TorchTitan, "1f1b gpipe interleaved zb-v"),
         (Engine::Galvatron, "1f1b gpipe"),
         (Engine::Vllm, "inference"),

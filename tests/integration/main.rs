@@ -51,6 +51,7 @@ mod placement_latency;
 mod placement_memory;
 mod placement_partitioners;
 mod plan_edit;
+mod schedules;
 mod seek;
 mod simulate;
 mod sweep;

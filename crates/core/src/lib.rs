@@ -13,7 +13,8 @@
 //! | [`cluster`] | where a plan runs: limits, hardware presets |
 //! | [`workload`] | inputs to plan: profiles, formats, lint |
 //! | [`plan`] | plans and their JSON |
-//! | [`simulate`] | schedules and the event simulator |
+//! | [`schedule`] | schedules as lists of actions: files, generators, what breaks one |
+//! | [`simulate`] | the event simulator |
 //! | [`family`] | per kind of workload: its check, its program, its edits |
 //! | [`search`] | handle on a running search: cancellation, deadline, progress |
 //! | [`random`] | seeded random numbers |
@@ -27,6 +28,7 @@ pub mod graph;
 pub mod mapping;
 pub mod plan;
 pub mod random;
+pub mod schedule;
 pub mod search;
 pub mod simulate;
 pub mod source;

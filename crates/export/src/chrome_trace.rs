@@ -55,7 +55,7 @@ pub fn write(
     schedule: Schedule,
     timeline: &Timeline,
 ) -> io::Result<()> {
-    let trace = Trace::new(plan, pipeline, schedule, timeline);
+    let trace = Trace::new(plan, pipeline, timeline);
     let settings = SimulatorSetting::ALL.map(|setting| (setting.id(), setting.text(&pipeline.settings)));
     let settings = BTreeMap::from(settings);
     let about = json!({
@@ -72,7 +72,7 @@ pub fn write(
         between = ",\n";
     }
     let mut text = vec![];
-    for line in TraceLines::new(timeline, schedule).iter() {
+    for line in TraceLines::new(timeline).iter() {
         text.clear();
         text.extend_from_slice(between.as_bytes());
         trace.write(&mut text, &line)?;
@@ -152,7 +152,6 @@ struct Bytes {
 struct Trace<'a> {
     plan: &'a Plan,
     pipeline: &'a Pipeline,
-    schedule: Schedule,
     timeline: &'a Timeline,
     /// True if stages have several parts of the model.
     parts: bool,
@@ -170,7 +169,7 @@ struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    fn new(plan: &'a Plan, pipeline: &'a Pipeline, schedule: Schedule, timeline: &'a Timeline) -> Self {
+    fn new(plan: &'a Plan, pipeline: &'a Pipeline, timeline: &'a Timeline) -> Self {
         let devices = match &pipeline.single_sample {
             Some(run) => sample::processes(plan, pipeline, run),
             None => devices(plan, pipeline),
@@ -182,9 +181,8 @@ impl<'a> Trace<'a> {
         let mut trace = Trace {
             plan,
             pipeline,
-            schedule,
             timeline,
-            parts: pipeline.virtual_stages(schedule) > 1,
+            parts: timeline.events.iter().any(|event| event.part > 0),
             devices,
             links_pid,
             links: BTreeMap::new(),
@@ -209,7 +207,7 @@ impl<'a> Trace<'a> {
 
     /// Sender and receiver of a transfer.
     fn ends(&self, event: &Event) -> Option<(u32, u32)> {
-        let to = event.receiver(self.schedule)?.0 as usize;
+        let to = event.receiver()?.0 as usize;
         let replica = event.microbatch % self.timeline.replicas[to];
         Some((self.pid(event.stage as usize, event.replica), self.pid(to, replica)))
     }
@@ -314,8 +312,8 @@ impl<'a> Trace<'a> {
             EventKind::Backward => format!("B m{m}"),
             EventKind::WeightGradient => format!("W m{m}"),
             EventKind::OptimizerStep => "optimizer".into(),
-            EventKind::SendActivation { to } => format!("F m{m} to stage{}", to + 1),
-            EventKind::SendGradient { to } => format!("B m{m} to stage{}", to + 1),
+            EventKind::SendActivation { to, .. } => format!("F m{m} to stage{}", to + 1),
+            EventKind::SendGradient { to, .. } => format!("B m{m} to stage{}", to + 1),
             EventKind::AllReduce if self.pipeline.settings.buckets > 1 => format!("all-reduce bucket {m}"),
             EventKind::AllReduce => "all-reduce".into(),
             EventKind::ToHost => "to host".into(),
@@ -330,7 +328,7 @@ impl<'a> Trace<'a> {
                 args.part = self.parts.then_some(event.part);
             }
         }
-        if let (Some((from, to)), Some((receiver, _))) = (self.ends(event), event.receiver(self.schedule)) {
+        if let (Some((from, to)), Some((receiver, _))) = (self.ends(event), event.receiver()) {
             let pair = (receiver.min(event.stage) as usize, receiver.max(event.stage) as usize);
             args.bytes = self.bytes.get(&pair).copied();
             (args.src, args.dst) = (Some(from), Some(to));

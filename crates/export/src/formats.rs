@@ -15,6 +15,8 @@ use plantui_core::{
     cluster::Limits,
     family,
     plan::{Plan, Score},
+    schedule::csv,
+    simulate::{Pipeline, PipelineStage, Schedule},
     workload::Workload,
 };
 
@@ -50,6 +52,8 @@ pub enum FormatWriter {
     Plan(fn(&ScoredPlan<'_>) -> String),
     /// One simulated batch.
     Trace,
+    /// Order of actions of a pipeline.
+    Schedule,
     /// Input of an engine: the nearest plan that it can run, and the losses.
     Engine(Engine),
 }
@@ -60,6 +64,7 @@ impl std::fmt::Debug for FormatWriter {
             FormatWriter::Run => "Run",
             FormatWriter::Plan(_) => "Plan",
             FormatWriter::Trace => "Trace",
+            FormatWriter::Schedule => "Schedule",
             FormatWriter::Engine(_) => "Engine",
         })
     }
@@ -166,6 +171,16 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
             ..PLAIN
         },
         PlanFormat {
+            id: "torch-schedule",
+            title: "PyTorch schedule",
+            help: "order of actions for torch.distributed.pipelining and torchtitan, in CSV: a row per rank",
+            keywords: "torch-schedule torchtitan pipeline_parallel_schedule_csv",
+            suffix: "schedule.csv",
+            families: &["pipelines", "layers", "placements", "training"],
+            writes: FormatWriter::Schedule,
+            ..PLAIN
+        },
+        PlanFormat {
             id: "placement-split",
             title: "placement split",
             help: "accelerators and CPUs in the format of the published programs",
@@ -205,6 +220,26 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
 fn to_dot(it: &ScoredPlan<'_>) -> String {
     operator_dot::to_dot(it.workload, it.plan, it.score)
         .unwrap_or_else(|| pipeline_dot::to_dot(it.workload, it.plan, it.score))
+}
+
+/// Schedule of a pipeline, as PyTorch reads it.
+///
+/// # Errors
+/// A sentence if its stages have different numbers of replicas, or if it cannot run the schedule.
+pub fn schedule_csv(pipeline: &Pipeline, schedule: Schedule) -> Result<String, String> {
+    let replicas = |stage: &PipelineStage| stage.replicas.max(1);
+    let first = pipeline.stages.first().map_or(1, replicas);
+    if let Some(other) = pipeline.stages.iter().position(|stage| replicas(stage) != first) {
+        let (number, count) = (other + 1, replicas(&pipeline.stages[other]));
+        return Err(format!(
+            "a file has one order for each rank, and stage 1 has {first} replicas, stage {number} has {count}"
+        ));
+    }
+    if pipeline.runs_once() {
+        return Err("--to torch-schedule cannot run this plan: it runs one sample, without a schedule".into());
+    }
+    let listed = pipeline.clone().of_one_replica().explicit(schedule);
+    listed.map(|listed| csv::write(&listed)).ok_or_else(|| pipeline.refusal(schedule).unwrap_or_default())
 }
 
 /// Format with this id or former id.
@@ -291,6 +326,11 @@ impl PlanFormat {
             FormatWriter::Engine(engine) => {
                 let exported = engine::export(engine, workload, limits, plan()?, exported.engine);
                 out.write_all(exported.map_err(io::Error::other)?.text.as_bytes())
+            }
+            FormatWriter::Schedule => {
+                let simulated = simulation.ok_or_else(|| io::Error::other("the schedule is not simulated yet"))?;
+                let text = schedule_csv(simulated.pipeline, simulated.schedule).map_err(io::Error::other)?;
+                out.write_all(text.as_bytes())
             }
             FormatWriter::Trace => {
                 let simulated = simulation.ok_or_else(|| io::Error::other("the schedule is not simulated yet"))?;

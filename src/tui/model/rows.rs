@@ -4,6 +4,7 @@
 
 use super::Model;
 use crate::{
+    plan::Schedule,
     simulate::SimulatorSetting,
     study::explain::limits_of,
     tui::panel_rows::{PanelRow, PanelSection},
@@ -38,7 +39,11 @@ impl Model {
             rows.push(PanelRow::Schedule);
             let idle: &[SimulatorSetting] =
                 if self.session.workload.training().is_some() { &NEVER_OF_MODELS } else { &[] };
-            let offered = SimulatorSetting::ALL.into_iter().filter(|setting| !idle.contains(setting));
+            let sliced = self.simulation.setup.schedule == Schedule::Seq1F1B;
+            let offered = |setting: &SimulatorSetting| {
+                !idle.contains(setting) && (sliced || *setting != SimulatorSetting::SequenceSlices)
+            };
+            let offered = SimulatorSetting::ALL.into_iter().filter(offered);
             rows.extend(offered.map(PanelRow::Setting));
         }
         rows

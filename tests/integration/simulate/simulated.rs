@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use plantui::simulate::{
-    Event, EventKind, LinkModel, Pipeline, PipelineStage, Schedule, SimulatorSettings, Timeline, Transfer,
-    critical_path,
+use plantui::{
+    schedule::ActionKind,
+    simulate::{
+        Event, EventKind, LinkModel, Pipeline, PipelineStage, Schedule, SimulatorSettings, Timeline, Transfer,
+        critical_path,
+    },
 };
 
 /// Deterministic pseudo-random numbers.
@@ -122,6 +125,9 @@ type Key = (EventKind, usize, usize, u32);
 /// Replays a complete timeline: everything happened once, for as long as it takes, one thing at a time on a resource,
 /// and not before what it needs.
 pub(crate) fn assert_sound(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) {
+    if schedule.is_listed() {
+        return assert_follows_list(pipeline, schedule, timeline);
+    }
     let seen = assert_lanes(pipeline, schedule, timeline);
     let microbatches = pipeline.microbatches;
     let splits = schedule.splits_backward();
@@ -140,8 +146,10 @@ pub(crate) fn assert_sound(pipeline: &Pipeline, schedule: Schedule, timeline: &T
             }
         }
         for [a, b] in joined(pipeline, schedule) {
-            let (act, grad) =
-                (EventKind::SendActivation { to: b.0 as u32 }, EventKind::SendGradient { to: a.0 as u32 });
+            let (act, grad) = (
+                EventKind::SendActivation { to: b.0 as u32, part: b.1 as u32 },
+                EventKind::SendGradient { to: a.0 as u32, part: a.1 as u32 },
+            );
             let forward = &seen[&(EventKind::Forward, b.0, b.1, m)];
             if a.0 == b.0 {
                 assert!(forward.start_s >= ended(EventKind::Forward, a, m));
@@ -179,7 +187,114 @@ pub(crate) fn assert_sound(pipeline: &Pipeline, schedule: Schedule, timeline: &T
         assert!(close(compute, timeline.busy_s[s]) || compute < 1e-9, "{compute} {}", timeline.busy_s[s]);
         assert_eq!(timeline.replicas[s], stage.replicas);
     }
-    assert_contention(pipeline, schedule, timeline);
+    assert_contention(pipeline, timeline);
+    assert_path(pipeline, schedule, timeline);
+}
+
+/// Replays a complete timeline of a list of actions: every rank runs its own in their order, each for as long as it
+/// takes and not before what it needs, and pairs begin together.
+fn assert_follows_list(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) {
+    let list = pipeline.explicit(schedule).unwrap();
+    let (chunks, slices) = (list.chunks(), list.slices());
+    let copies = chunks.windows(2).any(|pair| pair[0].stage == pair[1].stage);
+    let of_rank = |rank: usize| chunks.iter().filter(move |chunk| chunk.rank == rank);
+    let share = pipeline.settings.weight_gradient_share;
+    // Ends and starts of passes: forward or not, stage of the model, microbatch.
+    let (mut ends, mut starts) = (BTreeMap::new(), BTreeMap::new());
+    for (rank, steps) in list.ranks.iter().enumerate() {
+        let replicas = pipeline.stages[rank].replicas;
+        for replica in 0..replicas {
+            let compute = |e: &&Event| e.kind.lane() == 0 && e.kind != EventKind::OptimizerStep;
+            let mut row = timeline.row(rank, replica).iter().filter(compute);
+            let mut free = 0.0;
+            for step in steps {
+                let passes: Vec<_> = step.actions().collect();
+                let mut taken = vec![];
+                for action in &passes {
+                    let parts = if copies { 1 } else { of_rank(rank).count() as u32 } * slices;
+                    let stage = &pipeline.stages[if copies { action.stage as usize } else { rank }];
+                    let whole = stage.backward_s - stage.recompute_s;
+                    let (kind, recompute, seconds) = match action.kind {
+                        ActionKind::Forward => (EventKind::Forward, 0.0, stage.forward_s),
+                        ActionKind::Backward => (EventKind::Backward, stage.recompute_s, whole),
+                        ActionKind::InputGradient => (EventKind::Backward, stage.recompute_s, whole * (1.0 - share)),
+                        ActionKind::WeightGradient => (EventKind::WeightGradient, 0.0, whole * share),
+                    };
+                    let begun = row.clone().next().unwrap();
+                    if recompute > 0.0 {
+                        let event = row.next().unwrap();
+                        assert_eq!(event.kind, EventKind::Recompute, "{schedule:?} {action:?}");
+                        assert!(
+                            (event.end_s - event.start_s - recompute / f64::from(parts)).abs()
+                                <= 1e-12 * event.end_s.max(1.0)
+                        );
+                    }
+                    let event = row.next().unwrap();
+                    let part = of_rank(rank).position(|chunk| chunk.stage == action.stage).unwrap() as u32;
+                    let microbatch = (action.microbatch * slices + action.slice) * replicas + replica;
+                    assert_eq!((event.kind, event.part, event.microbatch), (kind, part, microbatch), "{schedule:?}");
+                    let took = event.end_s - event.start_s;
+                    let expected = seconds / f64::from(parts);
+                    assert!(
+                        (took - expected).abs() <= 1e-12 * event.end_s.max(1.0),
+                        "{schedule:?} {event:?} {expected}"
+                    );
+                    assert!(begun.start_s >= free, "{schedule:?} {begun:?}");
+                    free = event.end_s;
+                    taken.push((begun.start_s, event.kind, (action.stage, microbatch)));
+                }
+                // Both passes of a pair begin with the first and end with the second.
+                for (_, kind, place) in &taken {
+                    if *kind != EventKind::WeightGradient {
+                        let forward = *kind == EventKind::Forward;
+                        ends.insert((forward, *place), free);
+                        starts.insert((forward, *place), taken[0].0);
+                    }
+                }
+            }
+            assert_eq!(row.next(), None);
+        }
+    }
+    let sends: BTreeMap<_, _> = timeline
+        .events
+        .iter()
+        .filter_map(|e| {
+            let (to, part) = e.receiver()?;
+            let [from, to] = [(e.stage, e.part), (to, part)]
+                .map(|(rank, part)| of_rank(rank as usize).nth(part as usize).unwrap().stage);
+            Some(((from < to, (to, e.microbatch)), e))
+        })
+        .collect();
+    for (&(forward, (stage, microbatch)), &start) in &starts {
+        assert!(forward || start >= ends[&(true, (stage, microbatch))]);
+        let source = if forward { stage.checked_sub(1) } else { Some(stage + 1) };
+        let Some(made) = source.and_then(|source| ends.get(&(forward, (source, microbatch)))) else { continue };
+        match sends.get(&(forward, (stage, microbatch))) {
+            Some(sent) => assert!(sent.start_s >= *made && start >= sent.end_s, "{schedule:?} {sent:?} {made} {start}"),
+            None => assert!(start >= *made),
+        }
+    }
+    for (rank, stage) in pipeline.stages.iter().enumerate() {
+        let made = |e: &&Event| e.stage as usize == rank && e.kind.lane() == 0 && e.kind != EventKind::OptimizerStep;
+        let made = timeline.events.iter().filter(made).map(|e| e.end_s).fold(0.0, f64::max);
+        let reduces = || timeline.events.iter().filter(|e| e.stage as usize == rank && e.kind == EventKind::AllReduce);
+        let total: f64 = reduces().map(|e| e.end_s - e.start_s).sum();
+        assert!(pipeline.microbatches == 0 || close(total, stage.all_reduce_s) || stage.replicas == 1, "{total}");
+        assert!(reduces().next_back().is_none_or(|last| last.end_s >= made));
+        let steps = &timeline.memory[rank];
+        assert!(steps[0].0 == 0.0 && steps.is_sorted_by(|a, b| a.0 < b.0));
+        assert_eq!(steps[0].1.min(steps.last().unwrap().1), steps.last().unwrap().1);
+        let compute: f64 =
+            timeline.row(rank, 0).iter().filter(|e| e.kind.lane() == 0).map(|e| e.end_s - e.start_s).sum();
+        assert!(
+            close(compute, timeline.busy_s[rank]) || compute < 1e-9,
+            "{schedule:?} {rank} {compute} {}",
+            timeline.busy_s[rank]
+        );
+    }
+    assert_eq!(timeline.iteration_s, timeline.events.iter().map(|e| e.end_s).fold(0.0, f64::max));
+    assert!((0.0..=1.0).contains(&timeline.idle));
+    assert_contention(pipeline, timeline);
     assert_path(pipeline, schedule, timeline);
 }
 
@@ -211,7 +326,7 @@ fn assert_lanes<'a>(pipeline: &Pipeline, schedule: Schedule, timeline: &'a Timel
             EventKind::Backward if schedule.splits_backward() => (1.0 - share) * whole / parts,
             EventKind::Backward => whole / parts,
             EventKind::WeightGradient => share * whole / parts,
-            EventKind::SendActivation { to } | EventKind::SendGradient { to } => link(to),
+            EventKind::SendActivation { to, .. } | EventKind::SendGradient { to, .. } => link(to),
             EventKind::AllReduce | EventKind::OptimizerStep => continue,
             EventKind::ToHost | EventKind::FromHost => panic!("a batch has no {event:?}"),
         };
@@ -259,8 +374,8 @@ fn assert_after_batch(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeli
 }
 
 /// Devices that cannot do two things at once do not; links carry what they can.
-fn assert_contention(pipeline: &Pipeline, schedule: Schedule, timeline: &Timeline) {
-    let sends: Vec<(&Event, u32)> = timeline.events.iter().filter_map(|e| Some((e, e.receiver(schedule)?.0))).collect();
+fn assert_contention(pipeline: &Pipeline, timeline: &Timeline) {
+    let sends: Vec<(&Event, u32)> = timeline.events.iter().filter_map(|e| Some((e, e.receiver()?.0))).collect();
     let apart = |mut spans: Vec<(f64, f64)>| {
         spans.retain(|span| span.1 > span.0);
         spans.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -207,10 +207,10 @@ fn traces_can_be_replayed_from_their_own_words() {
     for _ in 0..120 {
         let mut pipeline = random_pipeline(&mut random);
         pipeline.settings = random_settings(&mut random);
-        for schedule in pipeline.playable() {
+        for schedule in pipeline.playable().into_iter().filter(|schedule| !schedule.is_listed()) {
             assert_replays(&pipeline, schedule);
             *replayed.entry(schedule.id()).or_default() += 1;
         }
     }
-    assert!(Schedule::ALL.iter().all(|schedule| replayed[schedule.id()] > 40), "{replayed:?}");
+    assert!(Schedule::ALL.iter().all(|schedule| schedule.is_listed() || replayed[schedule.id()] > 40), "{replayed:?}");
 }

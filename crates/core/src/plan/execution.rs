@@ -3,6 +3,8 @@
 //! A plan made for a schedule carries it ([`super::Plan::execution`]). Check, simulation and export then use that
 //! schedule unless another is requested.
 
+use crate::schedule::GivenSchedule;
+pub use crate::schedule::interleaved_round;
 use crate::{source::LoadError, text::printable};
 
 /// Order in which a stage processes its microbatches.
@@ -24,6 +26,23 @@ pub enum Schedule {
     /// Zero-bubble schedule V: two parts on each device, the second half of the model placed back from the last device
     /// to the first (Qi et al., NeurIPS 2024).
     ZeroBubbleV,
+    /// Zero-bubble schedule with twice the warm-up of 1F1B, and twice its activations (ZB-H2; Qi et al., ICLR 2024).
+    ZeroBubble2p,
+    /// ZB-1p over several virtual stages on each device, as PyTorch's `ScheduleInterleavedZeroBubble`.
+    InterleavedZeroBubble,
+    /// All microbatches pass a virtual stage of a device before its next one (Lamy-Poirier, MLSys 2023).
+    LoopedBfs,
+    /// Interleaved 1F1B in which a forward and a backward pass of different microbatches run side by side
+    /// (Megatron-Core's `overlap_moe_expert_parallel_comm`).
+    Combined,
+    /// Two copies of the model, passed in opposite directions (DeepSeek-AI, arXiv:2412.19437).
+    DualPipe,
+    /// The phases of DualPipe on one copy in the shape of a V (PyTorch's `ScheduleDualPipeV`).
+    DualPipeV,
+    /// 1F1B over slices of sequences (Sun et al., NAACL 2025).
+    Seq1F1B,
+    /// Schedule of a file or an edit. It cannot be requested by an id.
+    Given(GivenSchedule),
     /// Forwards only, for serving.
     Inference,
     /// One sample alone, as a latency plan runs it. It follows from the plan and cannot be requested.
@@ -32,13 +51,20 @@ pub enum Schedule {
 
 impl Schedule {
     /// All schedules that can be requested, in display order.
-    pub const ALL: [Schedule; 7] = [
+    pub const ALL: [Schedule; 14] = [
         Schedule::OneForwardOneBackward,
         Schedule::GPipe,
         Schedule::Interleaved,
         Schedule::EagerOneForwardOneBackward,
         Schedule::ZeroBubbleH1,
         Schedule::ZeroBubbleV,
+        Schedule::ZeroBubble2p,
+        Schedule::InterleavedZeroBubble,
+        Schedule::LoopedBfs,
+        Schedule::Combined,
+        Schedule::DualPipe,
+        Schedule::DualPipeV,
+        Schedule::Seq1F1B,
         Schedule::Inference,
     ];
 
@@ -51,6 +77,14 @@ impl Schedule {
             Schedule::EagerOneForwardOneBackward => "eager-1f1b",
             Schedule::ZeroBubbleH1 => "zb-h1",
             Schedule::ZeroBubbleV => "zb-v",
+            Schedule::ZeroBubble2p => "zb-2p",
+            Schedule::InterleavedZeroBubble => "interleaved-zb",
+            Schedule::LoopedBfs => "looped-bfs",
+            Schedule::Combined => "combined-1f1b",
+            Schedule::DualPipe => "dualpipe",
+            Schedule::DualPipeV => "dualpipe-v",
+            Schedule::Seq1F1B => "seq1f1b",
+            Schedule::Given(_) => "given",
             Schedule::Inference => "inference",
             Schedule::SingleSample => "single-sample",
         }
@@ -65,6 +99,14 @@ impl Schedule {
             Schedule::EagerOneForwardOneBackward => "eager 1F1B",
             Schedule::ZeroBubbleH1 => "ZB-H1",
             Schedule::ZeroBubbleV => "ZB-V",
+            Schedule::ZeroBubble2p => "ZB-2p",
+            Schedule::InterleavedZeroBubble => "interleaved ZB",
+            Schedule::LoopedBfs => "looped BFS",
+            Schedule::Combined => "combined 1F1B",
+            Schedule::DualPipe => "DualPipe",
+            Schedule::DualPipeV => "DualPipeV",
+            Schedule::Seq1F1B => "Seq1F1B",
+            Schedule::Given(_) => "the schedule of the file",
             Schedule::Inference => "inference",
             Schedule::SingleSample => "single sample",
         }
@@ -77,7 +119,14 @@ impl Schedule {
 
     /// Minimum number of model parts per device.
     pub fn least_parts(self) -> u32 {
-        if matches!(self, Schedule::Interleaved | Schedule::ZeroBubbleV) { 2 } else { 1 }
+        let several = [
+            Schedule::Interleaved,
+            Schedule::ZeroBubbleV,
+            Schedule::InterleavedZeroBubble,
+            Schedule::LoopedBfs,
+            Schedule::DualPipeV,
+        ];
+        if several.contains(&self) { 2 } else { 1 }
     }
 
     /// True if the schedule has backwards.
@@ -87,7 +136,39 @@ impl Schedule {
 
     /// True if the backward of the weights runs apart from that of the inputs.
     pub fn splits_backward(self) -> bool {
-        matches!(self, Schedule::ZeroBubbleH1 | Schedule::ZeroBubbleV)
+        match self {
+            Schedule::ZeroBubbleH1
+            | Schedule::ZeroBubbleV
+            | Schedule::ZeroBubble2p
+            | Schedule::InterleavedZeroBubble
+            | Schedule::DualPipe
+            | Schedule::DualPipeV => true,
+            Schedule::Given(given) => given.schedule().splits_backward(),
+            _ => false,
+        }
+    }
+
+    /// True if passes of different microbatches may run side by side.
+    pub fn has_pairs(self) -> bool {
+        match self {
+            Schedule::Combined | Schedule::DualPipe | Schedule::DualPipeV => true,
+            Schedule::Given(given) => given.schedule().has_pairs(),
+            _ => false,
+        }
+    }
+
+    /// True if the schedule is played from a list of actions, and not from a period.
+    pub fn is_listed(self) -> bool {
+        matches!(
+            self,
+            Schedule::Combined
+                | Schedule::InterleavedZeroBubble
+                | Schedule::LoopedBfs
+                | Schedule::DualPipe
+                | Schedule::DualPipeV
+                | Schedule::Seq1F1B
+                | Schedule::Given(_)
+        )
     }
 }
 
@@ -170,14 +251,6 @@ impl Execution {
         };
         format!("{}{parts}{warm_up}", self.schedule.name())
     }
-}
-
-/// Number of microbatches that pass all parts of a stage before the next ones do, under interleaved 1F1B. It is the
-/// number of stages if that divides the batch, else a few more. `None` if the batch has no equal rounds (Narayanan et
-/// al., SC 2021, section 2.2; rounds as in PyTorch's `ScheduleInterleaved1F1B`).
-pub fn interleaved_round(stages: u32, microbatches: u32) -> Option<u32> {
-    let rounds = (microbatches / stages.max(1)).max(1);
-    microbatches.is_multiple_of(rounds).then_some(microbatches / rounds)
 }
 
 /// Fields of a document for a plan's execution, as written.

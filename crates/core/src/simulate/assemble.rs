@@ -2,8 +2,9 @@
 //! figures.
 
 use super::{
-    memory,
+    explicit, memory,
     memory_parts::MemoryParts,
+    order::{Computation, ComputationOrder},
     pipeline::{Pipeline, sound},
     program::{Program, TickScale},
     run::Record,
@@ -17,18 +18,23 @@ pub(super) struct Lanes {
     lanes: Vec<[Vec<Record<i64>>; 3]>,
     /// By worker, then part of the model on it: its last operation on gradients.
     last: Vec<Vec<Option<(i64, i64)>>>,
-    makes_gradients: EventKind,
-    stages: usize,
+    makes_gradients: &'static [EventKind],
+    /// By chunk: its part of its stage.
+    parts: Vec<u32>,
 }
 
 impl Lanes {
     pub(super) fn new(program: &Program, schedule: Schedule) -> Self {
-        let makes_gradients = if schedule.splits_backward() { EventKind::WeightGradient } else { EventKind::Backward };
+        let makes_gradients: &[EventKind] = match schedule {
+            _ if schedule.is_listed() => &[EventKind::WeightGradient, EventKind::Backward],
+            _ if schedule.splits_backward() => &[EventKind::WeightGradient],
+            _ => &[EventKind::Backward],
+        };
         Lanes {
             lanes: vec![[const { vec![] }; 3]; program.workers.len()],
             last: vec![vec![None; program.parts()]; program.workers.len()],
             makes_gradients,
-            stages: program.groups.len(),
+            parts: program.chunks.iter().map(|chunk| chunk.part).collect(),
         }
     }
 
@@ -38,8 +44,8 @@ impl Lanes {
             EventKind::SendGradient { .. } => 2,
             _ => 0,
         };
-        if record.kind == self.makes_gradients {
-            let part = record.chunk as usize / self.stages;
+        if self.makes_gradients.contains(&record.kind) {
+            let part = self.parts[record.chunk as usize] as usize;
             self.last[record.worker][part] = Some((record.start, record.end));
         }
         self.lanes[record.worker][lane].push(record);
@@ -89,7 +95,7 @@ pub(super) fn timeline(
             let stage_number = stage as u32;
             for (number, lane) in lanes.lanes[worker].iter().enumerate() {
                 for record in lane {
-                    let part = record.chunk / program.groups.len() as u32;
+                    let part = program.chunks[record.chunk as usize].part;
                     let plain = event(stage_number, replica, record.kind, record.microbatch, record.start, record.end);
                     let mut start = record.start;
                     let recompute = program.chunks[record.chunk as usize].recompute;
@@ -152,7 +158,7 @@ fn all_reduces(
     let parts = program.parts();
     let mut ready = vec![];
     for part in 0..parts {
-        let chunk = &program.chunks[part * program.groups.len() + stage];
+        let Some(chunk) = program.part_of(stage, part) else { continue };
         // Recomputation produces no gradients yet.
         let recompute = if schedule.splits_backward() { 0 } else { chunk.recompute };
         for bucket in 1..=buckets {
@@ -185,7 +191,7 @@ fn summarise(
     lanes: &Lanes,
     timeline: &mut Timeline,
 ) {
-    let microbatches = f64::from(program.microbatches);
+    let microbatches = f64::from(pipeline.microbatches);
     let (mut busy, mut devices) = (0.0, 0.0);
     for (index, stage) in pipeline.stages.iter().enumerate() {
         let group = &program.groups[index];
@@ -198,11 +204,24 @@ fn summarise(
             step = if microbatches > 0.0 { sound(pipeline.settings.optimizer_step_s) } else { 0.0 };
         }
         let step = step - pipeline.saved_s(schedule, index);
-        timeline.busy_s.push(own * one + step);
-        let width = f64::from(stage.devices.max(1));
-        busy += width * (microbatches * one + f64::from(group.replicas) * step);
-        devices += width * f64::from(group.replicas);
         let order = program.order(first);
+        let width = f64::from(stage.devices.max(1));
+        devices += width * f64::from(group.replicas);
+        if schedule.is_listed() {
+            // Pairs are in the order with the time that they take.
+            let own = clock.seconds(order_ticks(program, order)) + step + pipeline.saved_s(schedule, index);
+            timeline.busy_s.push(own);
+            busy += width * f64::from(group.replicas) * own;
+            let fixed = explicit::fixed_bytes(pipeline, program, index);
+            let memory = memory::listed_steps(fixed, program, order, clock, &lanes.lanes[first][0]);
+            let peak = memory.iter().map(|step| step.1).fold(fixed, f64::max);
+            timeline.peak_memory_bytes.push(peak);
+            timeline.peak_parts.push(MemoryParts::of(stage, peak - fixed));
+            timeline.memory.push(memory);
+            continue;
+        }
+        timeline.busy_s.push(own * one + step);
+        busy += width * (microbatches * one + f64::from(group.replicas) * step);
         let parts = program.parts() as f64;
         let activations = stage.activation_bytes * order.most_held() as f64 / parts;
         timeline.peak_memory_bytes.push(stage.fixed_bytes + activations);
@@ -217,10 +236,21 @@ fn summarise(
     timeline.links = links(pipeline, program, clock);
 }
 
+/// Duration of all operations of an order.
+fn order_ticks(program: &Program, order: &ComputationOrder) -> i64 {
+    let one = |index| {
+        let Computation { work, chunk, paired, .. } = order.at(index);
+        program.chunks[chunk as usize].pass(work, paired)
+    };
+    (0..order.len).map(one).sum()
+}
+
 /// Traffic of every link, from the sends of the program.
 fn links(pipeline: &Pipeline, program: &Program, clock: &TickScale) -> Vec<LinkUse> {
     let mut links: std::collections::BTreeMap<(u32, u32), LinkUse> = std::collections::BTreeMap::new();
-    let microbatches = f64::from(program.microbatches);
+    // Of two copies of the model, each takes one half of the microbatches.
+    let share = if program.copies { 0.5 } else { 1.0 };
+    let microbatches = share * f64::from(pipeline.microbatches);
     for chunk in &program.chunks {
         for send in chunk.activations.iter().chain(&chunk.gradients).filter(|send| !send.local) {
             let (from, to) = (chunk.stage as usize, send.stage as usize);
@@ -230,7 +260,7 @@ fn links(pipeline: &Pipeline, program: &Program, clock: &TickScale) -> Vec<LinkU
             let dearest = || pipeline.sends().map(|t| t.bytes).fold(0.0, f64::max);
             let bytes = known.map_or_else(dearest, |t| t.bytes);
             let link = links.entry((chunk.stage, send.stage)).or_insert(LinkUse { from, to, ..LinkUse::default() });
-            link.busy_s += program.all_ticks(*send) * clock.tick_s();
+            link.busy_s += share * program.all_ticks(*send) * clock.tick_s();
             link.bytes += microbatches * bytes;
         }
     }

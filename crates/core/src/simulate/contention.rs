@@ -28,7 +28,7 @@ use std::{
 };
 
 use super::{
-    order::PassKind,
+    order::{Computation, PassKind},
     patience::Patience,
     pipeline::Pipeline,
     program::{Program, Send},
@@ -83,9 +83,7 @@ impl PendingTransfer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Compute {
     pub(super) done: u64,
-    /// Kind of the current or last computation.
-    work: PassKind,
-    chunk: u32,
+    /// Microbatch of the current or last computation.
     pub(super) microbatch: u32,
     pub(super) start: i64,
     pub(super) computing: bool,
@@ -149,7 +147,7 @@ impl<'a> Contention<'a> {
         let workers = program.workers.len();
         let routes = PipelineRoutes::new(pipeline, program);
         let resources = 3 * workers + routes.links as usize;
-        let idle = Compute { done: 0, work: PassKind::Forward, chunk: 0, microbatch: 0, start: 0, computing: false };
+        let idle = Compute { done: 0, microbatch: 0, start: 0, computing: false };
         let mut run = Contention {
             program,
             overlap: pipeline.settings.overlap,
@@ -244,48 +242,64 @@ impl<'a> Contention<'a> {
         if self.busy[worker] || waits || done == order.len {
             return;
         }
-        let operation = order.at(done);
-        let chunk = &self.program.chunks[operation.chunk as usize];
-        let ticks = chunk.pass(operation.work, operation.paired);
-        let direction = if operation.work == PassKind::Forward { ACTIVATIONS } else { GRADIENTS };
-        let place = self.program.workers[worker];
-        let microbatch = operation.own * self.program.groups[place.stage as usize].replicas + place.replica;
-        let inbox = &mut self.inboxes[operation.chunk as usize][direction];
-        if operation.work != PassKind::WeightGradient && inbox.senders > 0 && inbox.take(microbatch).is_none() {
-            return;
+        // What a computation waits for: its chunk's inbox and microbatch.
+        let awaited = |operation: Computation| {
+            let direction = if operation.work == PassKind::Forward { ACTIVATIONS } else { GRADIENTS };
+            (operation.chunk as usize, direction, self.program.microbatch(worker, operation.own))
+        };
+        let mut ticks = 0;
+        for operation in self.together(worker) {
+            let (chunk, direction, microbatch) = awaited(operation);
+            ticks += self.program.chunks[chunk].pass(operation.work, operation.paired);
+            let waits = operation.work != PassKind::WeightGradient;
+            if waits && !self.inboxes[chunk][direction].is_complete(microbatch) {
+                return;
+            }
+        }
+        for operation in self.together(worker).filter(|operation| operation.work != PassKind::WeightGradient) {
+            let (chunk, direction, microbatch) = awaited(operation);
+            self.inboxes[chunk][direction].take(microbatch);
         }
         self.busy[worker] = true;
-        self.workers[worker] = Compute {
-            done,
-            work: operation.work,
-            chunk: operation.chunk,
-            microbatch,
-            start: self.now,
-            computing: true,
-        };
+        let microbatch = self.program.microbatch(worker, order.at(done).own);
+        self.workers[worker] = Compute { done, microbatch, start: self.now, computing: true };
         self.at(self.now + ticks, ClockEvent::Computed(worker as u32));
     }
 
     fn computed(&mut self, worker: usize, record: &mut impl FnMut(Record<i64>)) {
-        let Compute { done, work, chunk, microbatch, start, .. } = self.workers[worker];
-        self.workers[worker].done = done + 1;
+        let Compute { done, mut start, .. } = self.workers[worker];
+        let program = self.program;
+        let ended = self.together(worker);
+        self.workers[worker].done = done + ended.clone().count() as u64;
         self.workers[worker].computing = false;
         self.free(worker as u32);
-        let program = self.program;
-        let sending = &program.chunks[chunk as usize];
-        let (kind, direction, sends) = match work {
-            PassKind::Forward => (EventKind::Forward, ACTIVATIONS, &sending.activations[..]),
-            PassKind::Backward => (EventKind::Backward, GRADIENTS, &sending.gradients[..]),
-            PassKind::WeightGradient => (EventKind::WeightGradient, GRADIENTS, &[][..]),
-        };
-        record(Record { worker, chunk, microbatch, index: done, kind, start, end: self.now });
-        for (number, &send) in sends.iter().enumerate() {
-            if send.local {
-                self.deliver(send, direction, microbatch);
-            } else {
-                self.enqueue(worker, (chunk, direction, number), send, microbatch);
+        for (Computation { work, chunk, own, paired }, index) in ended.zip(done..) {
+            let sending = &program.chunks[chunk as usize];
+            let (kind, direction, sends) = match work {
+                PassKind::Forward => (EventKind::Forward, ACTIVATIONS, &sending.activations[..]),
+                PassKind::Backward | PassKind::InputGradient => {
+                    (EventKind::Backward, GRADIENTS, &sending.gradients[..])
+                }
+                PassKind::WeightGradient => (EventKind::WeightGradient, GRADIENTS, &[][..]),
+            };
+            let (microbatch, end) = (program.microbatch(worker, own), start + sending.pass(work, paired));
+            record(Record { worker, chunk, microbatch, index, kind, start, end });
+            start = end;
+            for (number, &send) in sends.iter().enumerate() {
+                if send.local {
+                    self.deliver(send, direction, microbatch);
+                } else {
+                    self.enqueue(worker, (chunk, direction, number), send, microbatch);
+                }
             }
         }
+    }
+
+    /// Computations that a worker runs next, side by side.
+    fn together(&self, worker: usize) -> impl Iterator<Item = Computation> + Clone + use<'a> {
+        let (order, done) = (self.program.order(worker), self.workers[worker].done);
+        let pair = self.program.joint && order.at(done).paired;
+        (done..done + 1 + u64::from(pair)).map(|index| order.at(index))
     }
 
     /// Puts a transfer that is ready now into the queues of all its resources.
@@ -351,7 +365,7 @@ impl<'a> Contention<'a> {
         let PendingTransfer { sender, chunk, send, direction, microbatch, start, .. } = self.transfers[slot as usize];
         self.transfers[slot as usize].resources = resources;
         self.vacant.push(slot);
-        let (kind, start) = (sending(direction, send.stage), start.unwrap_or(self.now));
+        let (kind, start) = (sending(direction, send), start.unwrap_or(self.now));
         record(Record { worker: sender, chunk, microbatch, index: 0, kind, start, end: self.now });
         self.deliver(send, direction, microbatch);
     }

@@ -127,7 +127,7 @@ pub fn critical_path(pipeline: &Pipeline, schedule: Schedule, timeline: &Timelin
     let events = &timeline.events;
     let mut by_end: Vec<u32> = (0..events.len() as u32).collect();
     by_end.sort_by(|&a, &b| events[a as usize].end_s.total_cmp(&events[b as usize].end_s));
-    let search = PathSearch { pipeline, schedule, timeline, by_end };
+    let search = PathSearch { pipeline, pairs: schedule.has_pairs(), timeline, by_end };
     let Some(&last) = search.by_end.iter().rfind(|&&i| takes_time(&events[i as usize])) else {
         return CriticalPath::default();
     };
@@ -157,7 +157,8 @@ fn takes_time(event: &Event) -> bool {
 
 struct PathSearch<'a> {
     pipeline: &'a Pipeline,
-    schedule: Schedule,
+    /// True if passes may run side by side: then they wait for each other's inputs, and send at their common end.
+    pairs: bool,
     timeline: &'a Timeline,
     /// Indices of the events, sorted by end.
     by_end: Vec<u32>,
@@ -204,6 +205,9 @@ impl PathSearch<'_> {
         if self.needs(event, other) {
             return Some(1);
         }
+        if self.pairs && self.in_pair(at, before) {
+            return Some(5);
+        }
         let settings = &self.pipeline.settings;
         if !settings.contended() || !takes_time(other) {
             return None;
@@ -213,6 +217,17 @@ impl PathSearch<'_> {
             (!settings.overlap && self.share_a_device(event, other)) || (both_sends && self.share_a_link(event, other));
         // Otherwise indirectly, through waiting transfers or transfers without duration.
         Some(if directly { 3 } else { 4 })
+    }
+
+    /// True if `before` delayed the other pass of a pair of which `at` is one, or of which `at` sends a result.
+    fn in_pair(&self, at: usize, before: usize) -> bool {
+        let (event, other) = (&self.timeline.events[at], &self.timeline.events[before]);
+        let same_row = (event.stage, event.replica) == (other.stage, other.replica);
+        if event.receiver().is_some() {
+            return same_row && other.kind.lane() == 0;
+        }
+        let second = self.timeline.events.get(at + 1);
+        second.is_some_and(|second| second.start_s == event.end_s && self.needs(second, other))
     }
 
     /// True if `event` needs the result of `other`.
@@ -232,14 +247,14 @@ impl PathSearch<'_> {
             _ => {
                 let forward = event.kind == EventKind::Forward;
                 let right_way = matches!(other.kind, EventKind::SendActivation { .. }) == forward;
-                same && right_way && other.receiver(self.schedule) == Some((event.stage, event.part))
+                same && right_way && other.receiver() == Some((event.stage, event.part))
             }
         }
     }
 
     /// Rows whose devices an event blocks, without overlap.
     fn devices(&self, event: &Event) -> [Option<(u32, u32)>; 2] {
-        let receiver = event.receiver(self.schedule).map(|(stage, _)| stage);
+        let receiver = event.receiver().map(|(stage, _)| stage);
         let replica = |stage: u32| event.microbatch % self.timeline.replicas[stage as usize].max(1);
         [Some((event.stage, event.replica)), receiver.map(|stage| (stage, replica(stage)))]
     }
@@ -252,7 +267,7 @@ impl PathSearch<'_> {
     /// True if two transfers may use the same link: between the same stages, through ports of machines, or on a
     /// topology.
     fn share_a_link(&self, event: &Event, other: &Event) -> bool {
-        let ends = |e: &Event| (e.stage, e.receiver(self.schedule).map(|(stage, _)| stage));
+        let ends = |e: &Event| (e.stage, e.receiver().map(|(stage, _)| stage));
         ends(event) == ends(other) || !self.pipeline.machines.is_empty() || !self.pipeline.wires.is_empty()
     }
 }

@@ -301,7 +301,7 @@ mod tests {
             let microbatches = 500 + next(3000) as u32;
             let microbatches = if next(5) == 0 { microbatches } else { microbatches / 60 * 60 };
             let pipeline = random_pipeline(&mut next, microbatches);
-            for schedule in pipeline.playable() {
+            for schedule in pipeline.playable().into_iter().filter(|schedule| !schedule.is_listed()) {
                 let program = Program::new(&pipeline, schedule, &TickScale::of(&pipeline));
                 let mut all = vec![];
                 let simulated =
@@ -321,7 +321,7 @@ mod tests {
                 *shorter.entry(schedule.id()).or_insert(0) += usize::from(leapt.operations < simulated.operations);
             }
         }
-        for schedule in Schedule::ALL {
+        for schedule in Schedule::ALL.into_iter().filter(|schedule| !schedule.is_listed()) {
             assert!(shorter[schedule.id()] > 20, "{shorter:?}");
         }
     }

@@ -3,7 +3,7 @@
 use super::{
     order::{ComputationOrder, PassKind},
     pipeline::PipelineStage,
-    program::TickScale,
+    program::{Program, TickScale},
     run::Record,
     timeline::EventKind,
 };
@@ -39,6 +39,43 @@ pub(super) fn steps(
         }
         if released {
             put(record.end, after);
+        }
+    }
+    steps
+}
+
+/// Memory over time under a listed schedule, whose parts of a stage may keep different numbers of bytes. All
+/// computations are there.
+pub(super) fn listed_steps(
+    fixed: f64,
+    program: &Program,
+    order: &ComputationOrder,
+    clock: &TickScale,
+    computed: &[Record<i64>],
+) -> Vec<(f64, f64)> {
+    let mut steps: Vec<(f64, f64)> = vec![(0.0, fixed)];
+    // Counts by part, so that nothing is lost by adding and subtracting.
+    let mut held = vec![0i64; program.parts()];
+    let mut put = |ticks: i64, held: &[i64], bytes: &[f64]| {
+        let time = clock.seconds(ticks);
+        let now = fixed + held.iter().zip(bytes).map(|(&count, bytes)| count as f64 * bytes).sum::<f64>();
+        match steps.last_mut() {
+            Some(step) if step.0 == time => step.1 = now,
+            _ => steps.push((time, now)),
+        }
+    };
+    let mut bytes = vec![0.0; program.parts()];
+    for record in computed {
+        let chunk = &program.chunks[record.chunk as usize];
+        bytes[chunk.part as usize] = chunk.bytes;
+        let work = order.at(record.index).work;
+        if work == PassKind::Forward {
+            held[chunk.part as usize] += 1;
+            put(record.start, &held, &bytes);
+        }
+        if order.releases(work) {
+            held[chunk.part as usize] -= 1;
+            put(record.end, &held, &bytes);
         }
     }
     steps

@@ -10,6 +10,7 @@ mod contention;
 mod critical_path;
 mod demands;
 mod engine;
+mod explicit;
 mod fast_forward;
 mod memory;
 mod memory_parts;

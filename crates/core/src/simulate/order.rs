@@ -12,6 +12,8 @@ pub(super) enum PassKind {
     Forward,
     /// Backward pass: whole, or only of the inputs if the weights' part is delayed.
     Backward,
+    /// Backward pass of the inputs, in a schedule that also has whole ones.
+    InputGradient,
     /// Backward pass of the weights.
     WeightGradient,
 }
@@ -58,14 +60,21 @@ impl Segment {
 pub(super) struct ComputationOrder {
     pub(super) segments: Vec<Segment>,
     pub(super) len: u64,
-    /// Operation after which a microbatch's activations are released.
-    release: Option<PassKind>,
+    /// Operations after which a microbatch's activations are released.
+    release: &'static [PassKind],
 }
 
 impl ComputationOrder {
     /// Creates an empty order that releases a microbatch's activations after `release`.
-    fn releasing(release: PassKind) -> Self {
-        ComputationOrder { release: Some(release), ..ComputationOrder::default() }
+    fn releasing(release: &'static [PassKind]) -> Self {
+        ComputationOrder { release, ..ComputationOrder::default() }
+    }
+
+    /// Order of listed operations. Whole backward passes and weights' parts release activations.
+    pub(super) fn listed(operations: Vec<Computation>) -> Self {
+        let mut order = ComputationOrder::releasing(&[PassKind::Backward, PassKind::WeightGradient]);
+        order.once(operations);
+        order
     }
 
     fn repeat(&mut self, operations: Vec<Computation>, step: u32, repeats: u64) {
@@ -75,7 +84,7 @@ impl ComputationOrder {
         let mut now = 0;
         let held = operations.iter().map(|operation| {
             // If a forward releases its own activations, they are held only while it runs.
-            now += i64::from(operation.work == PassKind::Forward) - i64::from(Some(operation.work) == self.release);
+            now += i64::from(operation.work == PassKind::Forward) - i64::from(self.release.contains(&operation.work));
             now
         });
         let held = held.collect();
@@ -124,13 +133,13 @@ impl ComputationOrder {
             segment.held_before + within + (segment.net() * (segment.repeats as i64 - 1)).max(0)
         };
         // Activations released after their own forward are held during it.
-        let least = i64::from(self.release == Some(PassKind::Forward) && self.len > 0);
+        let least = i64::from(self.release.contains(&PassKind::Forward) && self.len > 0);
         self.segments.iter().map(most).fold(least, i64::max)
     }
 
     /// True if the activations of a microbatch are released after `work`.
     pub(super) fn releases(&self, work: PassKind) -> bool {
-        self.release == Some(work)
+        self.release.contains(&work)
     }
 }
 
@@ -157,7 +166,7 @@ fn both(passes: [Computation; 2], paired: bool) -> [Computation; 2] {
 pub(super) fn alternating(chunk: u32, own: u32, warm_up: u32, paired: bool) -> ComputationOrder {
     let warm_up = warm_up.saturating_add(paired.into());
     let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
-    let mut order = ComputationOrder::releasing(PassKind::Backward);
+    let mut order = ComputationOrder::releasing(&[PassKind::Backward]);
     order.repeat(vec![forward(chunk, 0)], 1, warm_up);
     order.repeat(both([forward(chunk, warm_up), backward(chunk, 0)], paired).to_vec(), 1, own - warm_up);
     order.repeat(vec![backward(chunk, own - warm_up)], 1, warm_up);
@@ -166,7 +175,7 @@ pub(super) fn alternating(chunk: u32, own: u32, warm_up: u32, paired: bool) -> C
 
 /// Forwards only.
 pub(super) fn inference(chunk: u32, own: u32) -> ComputationOrder {
-    let mut order = ComputationOrder::releasing(PassKind::Forward);
+    let mut order = ComputationOrder::releasing(&[PassKind::Forward]);
     order.repeat(vec![forward(chunk, 0)], 1, own.into());
     order
 }
@@ -177,7 +186,7 @@ pub(super) fn zero_bubble_h1(chunk: u32, own: u32, warm_up: u32, delay: u32) -> 
     let (own, warm_up) = (u64::from(own), u64::from(warm_up.min(own)));
     let pairs = own - warm_up;
     let put_off = u64::from(delay).min(pairs);
-    let mut order = ComputationOrder::releasing(PassKind::WeightGradient);
+    let mut order = ComputationOrder::releasing(&[PassKind::WeightGradient]);
     order.repeat(vec![forward(chunk, 0)], 1, warm_up);
     order.repeat(vec![forward(chunk, warm_up), backward(chunk, 0)], 1, put_off);
     let steady = vec![forward(chunk, warm_up + put_off), backward(chunk, put_off), weights(chunk, 0)];
@@ -211,7 +220,7 @@ pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32, paired:
     let warm_up = (2 * (s - 1 - u64::from(stage)) + (v - 1) * g + u64::from(paired)).min(all);
     let rounds = (all - warm_up) / (g * v);
     let pair = |k: u64| both([nth_forward(warm_up + k), nth_backward(k)], paired);
-    let mut order = ComputationOrder::releasing(PassKind::Backward);
+    let mut order = ComputationOrder::releasing(&[PassKind::Backward]);
     order.once((0..warm_up).map(nth_forward).collect());
     order.repeat((0..g * v).flat_map(pair).collect(), round, rounds);
     order.once((rounds * g * v..all - warm_up).flat_map(pair).collect());
@@ -279,7 +288,7 @@ pub(super) fn zero_bubble_v(stage: u32, stages: u32, own: u32) -> ComputationOrd
     }
     tail.extend((weighted[1]..planned).map(|own| weights(up, own)));
     tail.extend((weighted[0]..planned).map(|own| weights(down, own)));
-    let mut order = ComputationOrder::releasing(PassKind::WeightGradient);
+    let mut order = ComputationOrder::releasing(&[PassKind::WeightGradient]);
     if all < planned {
         let shifted = |i: u64| body.iter().map(move |o| Computation { own: o.own + i as u32, ..*o });
         let listed = head.iter().copied().chain((0..rounds).flat_map(shifted)).chain(tail.iter().copied());
@@ -301,6 +310,7 @@ mod tests {
             let letter = match operation.work {
                 PassKind::Forward => 'F',
                 PassKind::Backward => 'B',
+                PassKind::InputGradient => 'I',
                 PassKind::WeightGradient => 'W',
             };
             format!("{letter}{}.{} ", operation.chunk, operation.own)

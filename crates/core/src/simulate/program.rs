@@ -8,6 +8,7 @@
 use std::num::NonZeroU32;
 
 use super::{
+    explicit,
     order::{self, ComputationOrder, PassKind},
     pipeline::{Pipeline, PipelineStage, Transfer, sound},
     settings::SimulatorSettings,
@@ -23,16 +24,22 @@ pub(super) struct Send {
     pub(super) stage: u32,
     /// Duration for every microbatch, if `ways` is `None`.
     pub(super) ticks: i64,
+    /// Part of the receiving stage.
+    pub(super) part: u32,
     /// True between two chunks of one device: nothing is sent.
     pub(super) local: bool,
     /// Row of [`Program::ways`], counted from one, if durations differ between microbatches.
-    ways: Option<NonZeroU32>,
+    pub(super) ways: Option<NonZeroU32>,
 }
 
 /// Virtual stage of the model.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chunk {
     pub(super) stage: u32,
+    /// Index among the chunks of its stage.
+    pub(super) part: u32,
+    /// Bytes that a microbatch keeps here.
+    pub(super) bytes: f64,
     pub(super) forward: i64,
     /// Includes recomputation, and the weights' part unless it is delayed.
     pub(super) backward: i64,
@@ -76,6 +83,10 @@ pub(super) struct Program {
     /// Durations of transfers, by microbatch modulo their number.
     ways: Vec<Vec<i64>>,
     orders: Vec<ComputationOrder>,
+    /// True if the passes of a pair begin and end together.
+    pub(super) joint: bool,
+    /// True if a stage of the model is on several ranks, each with a copy.
+    pub(super) copies: bool,
 }
 
 /// Conversion between seconds and ticks.
@@ -120,6 +131,7 @@ impl Chunk {
             PassKind::Backward if paired => self.paired[1],
             PassKind::Forward => self.forward,
             PassKind::Backward => self.backward,
+            PassKind::InputGradient => self.backward - self.weights,
             PassKind::WeightGradient => self.weights,
         }
     }
@@ -128,6 +140,9 @@ impl Chunk {
 impl Program {
     /// Compiles a pipeline that can run the schedule.
     pub(super) fn new(pipeline: &Pipeline, schedule: Schedule, clock: &TickScale) -> Self {
+        if let Some(listed) = pipeline.listed(schedule) {
+            return explicit::program(pipeline, &listed, clock);
+        }
         let mut program = Program { microbatches: pipeline.microbatches, ..Program::default() };
         program.chunks = chunks(pipeline, schedule, clock);
         program.wire(pipeline, clock);
@@ -196,9 +211,29 @@ impl Program {
         group.first_worker + (microbatch % group.replicas) as usize
     }
 
-    /// Number of chunks on one stage.
+    /// Largest number of chunks on one stage.
     pub(super) fn parts(&self) -> usize {
-        self.chunks.len() / self.groups.len().max(1)
+        self.chunks.iter().map(|chunk| chunk.part as usize + 1).max().unwrap_or(1)
+    }
+
+    /// Part number `part` of a stage.
+    pub(super) fn part_of(&self, stage: usize, part: usize) -> Option<&Chunk> {
+        self.chunks.iter().find(|chunk| (chunk.stage as usize, chunk.part as usize) == (stage, part))
+    }
+
+    /// Number in the batch of a worker's own microbatch.
+    pub(super) fn microbatch(&self, worker: usize, own: u32) -> u32 {
+        let place = self.workers[worker];
+        own * self.groups[place.stage as usize].replicas + place.replica
+    }
+
+    /// Orders of the workers, one for those that have the same.
+    pub(super) fn add_stage(&mut self, replicas: u32, order: ComputationOrder) {
+        let stage = self.groups.len() as u32;
+        self.groups.push(WorkerRange { replicas, first_worker: self.workers.len() });
+        self.orders.push(order);
+        let order = self.orders.len() - 1;
+        self.workers.extend((0..replicas).map(|replica| StageReplica { stage, replica, order }));
     }
 
     /// For each chunk, the number of transfers that a forward and a backward wait for.
@@ -298,10 +333,21 @@ fn order_of(pipeline: &Pipeline, schedule: Schedule, stage: usize, own: u32) -> 
             let delay = u32::try_from(delay).unwrap_or(u32::MAX);
             order::zero_bubble_h1(chunk, own, pipeline.warm_up(schedule, stage), delay)
         }
+        Schedule::ZeroBubble2p => order::zero_bubble_h1(chunk, own, 2 * (stages - 1 - chunk), 2 * chunk),
         Schedule::Interleaved => {
             order::interleaved(chunk, stages, pipeline.virtual_stages(schedule), own, pipeline.pairs())
         }
         Schedule::ZeroBubbleV => order::zero_bubble_v(chunk, stages, own),
+        Schedule::Combined
+        | Schedule::InterleavedZeroBubble
+        | Schedule::LoopedBfs
+        | Schedule::DualPipe
+        | Schedule::DualPipeV
+        | Schedule::Seq1F1B
+        | Schedule::Given(_) => match pipeline.listed(schedule) {
+            Some(listed) => explicit::program(pipeline, &listed, &TickScale::of(pipeline)).orders.swap_remove(stage),
+            None => ComputationOrder::default(),
+        },
     }
 }
 
@@ -331,6 +377,7 @@ fn chunk(
     let kept = if whole > 0.0 { 1.0 - (part(stage.paired_saving_s) / whole).min(1.0) } else { 1.0 };
     Chunk {
         stage: index as u32,
+        bytes: sound(stage.activation_bytes) / f64::from(parts),
         forward: clock.ticks(part(stage.forward_s)),
         paired: [stage.forward_s, stage.backward_s].map(|seconds| clock.ticks(part(seconds) * kept)),
         backward: backward.max(0),
@@ -351,14 +398,17 @@ fn chunks(pipeline: &Pipeline, schedule: Schedule, clock: &TickScale) -> Vec<Chu
     let mut chunks: Vec<Chunk> = (0..count * parts as usize)
         .map(|index| {
             let stage = stage_of(index);
-            chunk(&pipeline.stages[stage], stage, parts, schedule, &pipeline.settings, clock)
+            let one = chunk(&pipeline.stages[stage], stage, parts, schedule, &pipeline.settings, clock);
+            Chunk { part: (index / count) as u32, ..one }
         })
         .collect();
     let mut join = |from: usize, to: usize, ticks: i64| {
         let (a, b) = (chunks[from].stage, chunks[to].stage);
-        chunks[from].activations.push(Send { to: to as u32, stage: b, ticks, local: a == b, ways: None });
+        let part = chunks[to].part;
+        chunks[from].activations.push(Send { to: to as u32, stage: b, part, ticks, local: a == b, ways: None });
         if schedule.has_backward() {
-            chunks[to].gradients.push(Send { to: from as u32, stage: a, ticks, local: a == b, ways: None });
+            let part = chunks[from].part;
+            chunks[to].gradients.push(Send { to: from as u32, stage: a, part, ticks, local: a == b, ways: None });
         }
     };
     if parts == 1 {

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use super::{
     order::{Computation, PassKind},
     patience::Patience,
-    program::Program,
+    program::{self, Program},
     timeline::EventKind,
 };
 
@@ -86,6 +86,13 @@ impl<T: Moment> Inbox<T> {
         slot.arrived = if slot.missing == self.senders { at } else { slot.arrived.later(at, horizon) };
         slot.missing -= 1;
         slot.missing == 0
+    }
+
+    /// True if the arrivals for a microbatch are complete.
+    pub(super) fn is_complete(&self, microbatch: u32) -> bool {
+        let index = microbatch.checked_sub(self.first);
+        self.senders == 0
+            || index.and_then(|index| self.slots.get(index as usize)).is_some_and(|slot| slot.missing == 0)
     }
 
     /// Takes the arrivals for a microbatch, if they are complete.
@@ -240,6 +247,9 @@ impl<T: Moment> SimulationState<T> {
     ) -> bool {
         let index = self.workers[worker].done;
         let Computation { work, chunk, own, paired } = program.order(worker).at(index);
+        if paired && program.joint {
+            return self.step_together(program, worker, record, woken);
+        }
         let parts = &program.chunks[chunk as usize];
         let replica = program.workers[worker];
         let microbatch = own * program.groups[replica.stage as usize].replicas + replica.replica;
@@ -247,7 +257,9 @@ impl<T: Moment> SimulationState<T> {
         let mut start = free[0];
         let (direction, ticks, kind, sends) = match work {
             PassKind::Forward => (ACTIVATIONS, parts.pass(work, paired), EventKind::Forward, &parts.activations),
-            PassKind::Backward => (GRADIENTS, parts.pass(work, paired), EventKind::Backward, &parts.gradients),
+            PassKind::Backward | PassKind::InputGradient => {
+                (GRADIENTS, parts.pass(work, paired), EventKind::Backward, &parts.gradients)
+            }
             PassKind::WeightGradient => {
                 // Its own backward came before it in the worker's order.
                 let end = start.after(parts.weights);
@@ -272,7 +284,7 @@ impl<T: Moment> SimulationState<T> {
                 let start = engine.later(end, &mut self.horizon);
                 arrived = start.after(program.ticks(*send, microbatch));
                 *engine = arrived;
-                let kind = sending(direction, send.stage);
+                let kind = sending(direction, *send);
                 record(Record { worker, chunk, microbatch, index, kind, start, end: arrived });
             }
             if self.inboxes[send.to as usize][direction].deliver(microbatch, arrived, &mut self.horizon) {
@@ -284,7 +296,69 @@ impl<T: Moment> SimulationState<T> {
     }
 }
 
-/// Event kind of a transfer to a stage in a direction.
-pub(super) fn sending(direction: usize, to: u32) -> EventKind {
-    if direction == ACTIVATIONS { EventKind::SendActivation { to } } else { EventKind::SendGradient { to } }
+impl<T: Moment> SimulationState<T> {
+    /// Runs a worker's next two operations side by side: they begin with the later one's inputs and send at their common
+    /// end. They are drawn one behind the other. Returns false if an input has not arrived.
+    fn step_together(
+        &mut self,
+        program: &Program,
+        worker: usize,
+        record: &mut impl FnMut(Record<T>),
+        mut woken: impl FnMut(usize),
+    ) -> bool {
+        let index = self.workers[worker].done;
+        let replica = program.workers[worker];
+        let replicas = program.groups[replica.stage as usize].replicas;
+        let pair = [index, index + 1].map(|index| {
+            let operation = program.order(worker).at(index);
+            let direction = if operation.work == PassKind::Forward { ACTIVATIONS } else { GRADIENTS };
+            (operation, direction, operation.own * replicas + replica.replica)
+        });
+        if !pair
+            .iter()
+            .all(|&(own, direction, microbatch)| self.inboxes[own.chunk as usize][direction].is_complete(microbatch))
+        {
+            return false;
+        }
+        let mut free = self.workers[worker].free;
+        let mut start = free[0];
+        for &(own, direction, microbatch) in &pair {
+            let inbox = &mut self.inboxes[own.chunk as usize][direction];
+            if let Some(arrived) = (inbox.senders > 0).then(|| inbox.take(microbatch)).flatten() {
+                start = start.later(arrived, &mut self.horizon);
+            }
+        }
+        let ticks = pair.map(|(own, ..)| program.chunks[own.chunk as usize].pass(own.work, own.paired));
+        let ends = [start.after(ticks[0]), start.after(ticks[0] + ticks[1])];
+        let starts = [start, ends[0]];
+        free[0] = ends[1];
+        for (number, &(Computation { work, chunk, .. }, direction, microbatch)) in pair.iter().enumerate() {
+            let kind = if work == PassKind::Forward { EventKind::Forward } else { EventKind::Backward };
+            let index = index + number as u64;
+            record(Record { worker, chunk, microbatch, index, kind, start: starts[number], end: ends[number] });
+            let parts = &program.chunks[chunk as usize];
+            let sends = if direction == ACTIVATIONS { &parts.activations } else { &parts.gradients };
+            let engine = &mut free[1 + direction];
+            for send in sends {
+                let mut arrived = ends[1];
+                if !send.local {
+                    let start = engine.later(ends[1], &mut self.horizon);
+                    arrived = start.after(program.ticks(*send, microbatch));
+                    *engine = arrived;
+                    let kind = sending(direction, *send);
+                    record(Record { worker, chunk, microbatch, index, kind, start, end: arrived });
+                }
+                if self.inboxes[send.to as usize][direction].deliver(microbatch, arrived, &mut self.horizon) {
+                    woken(program.worker(send.to, microbatch));
+                }
+            }
+        }
+        self.workers[worker] = WorkerState { done: index + 2, free };
+        true
+    }
+}
+
+/// Event kind of a transfer in a direction.
+pub(super) fn sending(direction: usize, program::Send { stage: to, part, .. }: program::Send) -> EventKind {
+    if direction == ACTIVATIONS { EventKind::SendActivation { to, part } } else { EventKind::SendGradient { to, part } }
 }

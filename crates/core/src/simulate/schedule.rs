@@ -3,6 +3,7 @@
 use super::{pipeline::Pipeline, settings::LinkModel};
 use crate::{
     plan::{Schedule, interleaved_round},
+    schedule::ExplicitSchedule,
     units,
 };
 
@@ -47,7 +48,20 @@ impl Pipeline {
                 to the first as much as over the most expensive boundary",
                 self.virtual_stages(schedule)
             )),
-            Schedule::ZeroBubbleV => notes.push(
+            Schedule::DualPipe => notes.push(
+                "every device holds two stages of the model, one of each copy; the sum of the copies' gradients is not \
+                simulated"
+                    .into(),
+            ),
+            Schedule::InterleavedZeroBubble | Schedule::LoopedBfs => notes.push(format!(
+                "each stage is assumed to have {} equal virtual stages, assigned round robin",
+                self.virtual_stages(schedule)
+            )),
+            Schedule::Seq1F1B => notes.push(format!(
+                "each sequence is cut into {} slices that take equal shares of the time",
+                settings.sequence_slices
+            )),
+            Schedule::ZeroBubbleV | Schedule::DualPipeV => notes.push(
                 "each stage is assumed to have two equal virtual stages, the second half of the model placed from \
                 the last stage back to the first"
                     .into(),
@@ -77,7 +91,8 @@ impl Pipeline {
                 "without overlap all gradients are reduced after the last backward pass".into()
             });
         }
-        let refused = Schedule::ALL.into_iter().filter_map(|other| self.refusal(other));
+        // Newer schedules are named when they are requested.
+        let refused = Schedule::ALL.into_iter().take(6).filter_map(|other| self.refusal(other));
         let mut refused: Vec<String> = refused.map(|reason| format!("not simulated: {reason}")).collect();
         refused.dedup();
         notes.extend(refused);
@@ -87,8 +102,11 @@ impl Pipeline {
     /// Number of model parts on each device under a schedule.
     pub fn virtual_stages(&self, schedule: Schedule) -> u32 {
         match schedule {
-            Schedule::Interleaved => self.settings.virtual_stages.max(1),
-            Schedule::ZeroBubbleV => 2,
+            Schedule::Interleaved | Schedule::InterleavedZeroBubble | Schedule::LoopedBfs => {
+                self.settings.virtual_stages.max(1)
+            }
+            Schedule::Combined if self.stages.len() > 1 => self.settings.virtual_stages.max(1),
+            Schedule::ZeroBubbleV | Schedule::DualPipeV => 2,
             _ => 1,
         }
     }
@@ -133,10 +151,36 @@ impl Pipeline {
         None
     }
 
+    /// Reason why a schedule of a file is not one of this pipeline, with its repair.
+    fn not_of_file(&self, given: &ExplicitSchedule, (count, replicas): (usize, u32)) -> Option<(String, String)> {
+        let (ranks, microbatches) = (given.ranks.len(), given.microbatches());
+        if ranks != count {
+            let problem = format!("the schedule has {ranks} ranks, and the plan {count} stages");
+            return Some((problem, format!("plan with {ranks} stages, or write a schedule of {count} ranks")));
+        }
+        let own = self.microbatches / replicas;
+        if !self.microbatches.is_multiple_of(replicas) || own != microbatches {
+            let problem = format!("the schedule has {microbatches} microbatches, and the plan {own} on each replica");
+            return Some((problem, format!("give {} microbatches, or another schedule", microbatches * replicas)));
+        }
+        let chunks = given.chunks();
+        let copies = chunks.windows(2).any(|pair| pair[0].stage == pair[1].stage);
+        if copies && given.stages() as usize != count {
+            let stages = given.stages();
+            let problem = format!("the schedule has copies of {stages} stages on {count} ranks");
+            return Some((problem, "copies need as many stages as ranks".into()));
+        }
+        None
+    }
+
     /// Reason why stages cannot be divided for a schedule that needs it, with its repair.
     fn no_parts(&self, schedule: Schedule) -> Option<(String, String)> {
+        use Schedule::{
+            EagerOneForwardOneBackward, GPipe, Inference, OneForwardOneBackward, SingleSample, ZeroBubbleH1,
+        };
         let name = schedule.name();
-        if !matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV) {
+        let any = [OneForwardOneBackward, GPipe, EagerOneForwardOneBackward, ZeroBubbleH1, Inference, SingleSample];
+        if any.contains(&schedule) {
             return None;
         }
         let count = self.stages.len();
@@ -163,16 +207,42 @@ impl Pipeline {
             ));
         }
         let m = self.microbatches;
-        let in_rounds = |m: u32| m.is_multiple_of(replicas) && interleaved_round(count as u32, m / replicas).is_some();
-        if schedule == Schedule::Interleaved && !in_rounds(m) {
+        if let Schedule::Given(given) = schedule {
+            return self.not_of_file(&given.schedule(), (count, replicas));
+        }
+        let ranks = count as u32;
+        if schedule == Schedule::DualPipe && count % 2 == 1 {
+            return Some((format!("{name} needs an even number of stages, not {count}"), "add a stage".into()));
+        }
+        let rounds = match schedule {
+            Schedule::Combined => count > 1,
+            other => matches!(other, Schedule::Interleaved | Schedule::InterleavedZeroBubble),
+        };
+        let whole = |own: u32| match schedule {
+            Schedule::DualPipe => own >= 2 * ranks && own.is_multiple_of(2),
+            Schedule::DualPipeV => own >= 2 * ranks,
+            _ => !rounds || interleaved_round(ranks, own).is_some(),
+        };
+        let in_rounds = |m: u32| m.is_multiple_of(replicas) && whole(m / replicas);
+        if !in_rounds(m) {
             let of = if replicas > 1 { format!(" with {replicas} replicas") } else { String::new() };
             let (below, above) = ((1..m).rev().find(|&m| in_rounds(m)), (m + 1..).find(|&m| in_rounds(m)));
             let either: Vec<String> = below.into_iter().chain(above).map(|m| m.to_string()).collect();
             return Some((
-                format!(
-                    "{name} over {count} stages{of} cannot divide {m} microbatches into equal rounds of at least \
-                    {count} per replica"
-                ),
+                match schedule {
+                    Schedule::DualPipe | Schedule::DualPipeV => {
+                        let even = if schedule == Schedule::DualPipe { "an even number of " } else { "" };
+                        let least = 2 * count;
+                        format!(
+                            "{name} over {count} stages{of} needs {even}at least {least} microbatches per replica, not {m}"
+                        )
+                    }
+                    _ if rounds => format!(
+                        "{name} over {count} stages{of} cannot divide {m} microbatches into equal rounds of at least \
+                        {count} per replica"
+                    ),
+                    _ => format!("{name}{of} cannot divide {m} microbatches equally"),
+                },
                 format!("{} microbatches work", either.join(" or ")),
             ));
         }

@@ -26,6 +26,8 @@ pub enum SimulatorSetting {
     Links,
     /// [`SimulatorSettings::virtual_stages`].
     VirtualStages,
+    /// [`SimulatorSettings::sequence_slices`].
+    SequenceSlices,
     /// [`SimulatorSettings::warm_up`].
     WarmUp,
     /// [`SimulatorSettings::extra_warm_up`].
@@ -42,10 +44,11 @@ pub enum SimulatorSetting {
 
 impl SimulatorSetting {
     /// All settings, in display order.
-    pub const ALL: [SimulatorSetting; 9] = [
+    pub const ALL: [SimulatorSetting; 10] = [
         SimulatorSetting::Overlap,
         SimulatorSetting::Links,
         SimulatorSetting::VirtualStages,
+        SimulatorSetting::SequenceSlices,
         SimulatorSetting::WarmUp,
         SimulatorSetting::ExtraWarmUp,
         SimulatorSetting::WeightGradientShare,
@@ -60,6 +63,7 @@ impl SimulatorSetting {
             SimulatorSetting::Overlap => "overlap",
             SimulatorSetting::Links => "links",
             SimulatorSetting::VirtualStages => "virtual-stages",
+            SimulatorSetting::SequenceSlices => "sequence-slices",
             SimulatorSetting::WarmUp => "warmup",
             SimulatorSetting::ExtraWarmUp => "extra-warmup",
             SimulatorSetting::WeightGradientShare => "weight-gradient-share",
@@ -80,6 +84,7 @@ impl SimulatorSetting {
             SimulatorSetting::Overlap => "overlap",
             SimulatorSetting::Links => "links",
             SimulatorSetting::VirtualStages => "virtual stages",
+            SimulatorSetting::SequenceSlices => "slices",
             SimulatorSetting::WarmUp => "warm-up",
             SimulatorSetting::ExtraWarmUp => "extra warm-up",
             SimulatorSetting::WeightGradientShare => "weight grads",
@@ -98,6 +103,7 @@ impl SimulatorSetting {
                 (shared)"
             }
             SimulatorSetting::VirtualStages => "virtual stages per device",
+            SimulatorSetting::SequenceSlices => "slices of a sequence under Seq1F1B",
             SimulatorSetting::WarmUp => {
                 "rounding of warm-up microbatches where replicas differ: up at every stage (published), or \
                 cumulative from the last stage"
@@ -125,7 +131,7 @@ impl SimulatorSetting {
         match self {
             SimulatorSetting::Overlap => "yes or no".into(),
             SimulatorSetting::Links => LinkModel::ALL.map(LinkModel::id).join(", "),
-            SimulatorSetting::VirtualStages | SimulatorSetting::Buckets => {
+            SimulatorSetting::VirtualStages | SimulatorSetting::SequenceSlices | SimulatorSetting::Buckets => {
                 format!("a whole number from 1 to {MOST_PARTS}, such as 4")
             }
             SimulatorSetting::WarmUp => WarmUp::ALL.map(WarmUp::id).join(", "),
@@ -159,6 +165,7 @@ impl SimulatorSetting {
             SimulatorSetting::Overlap => if settings.overlap { "yes" } else { "no" }.into(),
             SimulatorSetting::Links => settings.links.id().into(),
             SimulatorSetting::VirtualStages => settings.virtual_stages.to_string(),
+            SimulatorSetting::SequenceSlices => settings.sequence_slices.to_string(),
             SimulatorSetting::WarmUp => settings.warm_up.id().into(),
             SimulatorSetting::ExtraWarmUp => {
                 settings.extra_warm_up.map_or_else(|| "double".into(), |extra| extra.to_string())
@@ -189,6 +196,7 @@ impl SimulatorSetting {
             }
             SimulatorSetting::Links => new.links = LinkModel::find(text).ok_or_else(expected)?,
             SimulatorSetting::VirtualStages => new.virtual_stages = parts()?,
+            SimulatorSetting::SequenceSlices => new.sequence_slices = parts()?,
             SimulatorSetting::WarmUp => new.warm_up = WarmUp::find(text).ok_or_else(expected)?,
             SimulatorSetting::ExtraWarmUp if text == "double" => new.extra_warm_up = None,
             SimulatorSetting::ExtraWarmUp => {
@@ -234,6 +242,7 @@ impl SimulatorSetting {
                 new.warm_up = WarmUp::ALL[(at + 1) % WarmUp::ALL.len()];
             }
             SimulatorSetting::VirtualStages => new.virtual_stages = count(settings.virtual_stages.max(1)),
+            SimulatorSetting::SequenceSlices => new.sequence_slices = count(settings.sequence_slices.max(1)),
             SimulatorSetting::Buckets => new.buckets = count(settings.buckets.max(1)),
             SimulatorSetting::ExtraWarmUp => {
                 let by = if large { 8 } else { 1 };
@@ -275,6 +284,7 @@ impl SimulatorSetting {
             SimulatorSetting::Overlap => "no overlap".into(),
             SimulatorSetting::Links => format!("{value} links"),
             SimulatorSetting::VirtualStages => format!("{value} virtual stages"),
+            SimulatorSetting::SequenceSlices => format!("{value} slices of a sequence"),
             SimulatorSetting::WarmUp => format!("{value} warm-up"),
             SimulatorSetting::ExtraWarmUp => format!("warm-up +{value}"),
             SimulatorSetting::WeightGradientShare => format!("weight gradients {value} of the backward"),
@@ -297,7 +307,12 @@ impl SimulatorSetting {
                 lacks(|pipeline| pipeline.sends().next().is_some()).then_some("no stage sends anything to another")
             }
             SimulatorSetting::VirtualStages => {
-                (schedule != Schedule::Interleaved).then_some("only interleaved 1F1B has virtual stages to choose")
+                let several =
+                    [Schedule::Interleaved, Schedule::InterleavedZeroBubble, Schedule::LoopedBfs, Schedule::Combined];
+                (!several.contains(&schedule)).then_some("only interleaved schedules have virtual stages to choose")
+            }
+            SimulatorSetting::SequenceSlices => {
+                (schedule != Schedule::Seq1F1B).then_some("only Seq1F1B cuts sequences into slices")
             }
             SimulatorSetting::WarmUp if !warms_up(schedule) => {
                 Some("only 1F1B, eager 1F1B and ZB-H1 round their warm-up")
@@ -307,9 +322,8 @@ impl SimulatorSetting {
             }
             SimulatorSetting::ExtraWarmUp => (schedule != Schedule::EagerOneForwardOneBackward)
                 .then_some("only eager 1F1B has extra warm-up microbatches"),
-            SimulatorSetting::WeightGradientShare => {
-                (!schedule.splits_backward()).then_some("only ZB-H1 and ZB-V split the backward pass")
-            }
+            SimulatorSetting::WeightGradientShare => (!schedule.splits_backward())
+                .then_some("only zero-bubble schedules and DualPipe split the backward pass"),
             SimulatorSetting::ForwardShare => lacks(|pipeline| pipeline.assumes_forward_share).then_some(
                 "the profile has separate times for both \
                     passes",
@@ -370,6 +384,7 @@ mod tests {
             links: LinkModel::Shared,
             buckets: 8,
             optimizer_step_s: 0.1 + 0.02,
+            sequence_slices: 7,
         }
     }
 
@@ -385,7 +400,7 @@ mod tests {
             SimulatorSetting::ALL.iter().filter_map(|setting| setting.change(&other())).collect();
         assert_eq!(
             changes.join(", "),
-            "no overlap, shared links, 4 virtual stages, cumulative warm-up, warm-up +3, weight gradients 33.3% of the backward, \
+            "no overlap, shared links, 4 virtual stages, 7 slices of a sequence, cumulative warm-up, warm-up +3, weight gradients 33.3% of the backward, \
              forward 30.0% of a node, 8 buckets, optimizer step 120.0 ms"
         );
         assert!(SimulatorSetting::ALL.iter().all(|setting| setting.change(&SimulatorSettings::default()).is_none()));

@@ -40,6 +40,8 @@ pub struct SimulatorSettings {
     pub forward_share: f64,
     /// Virtual stages of each device under interleaved 1F1B; 2 by default.
     pub virtual_stages: u32,
+    /// Slices of a sequence under Seq1F1B; 2 by default.
+    pub sequence_slices: u32,
     /// Rounding rule of 1F1B's warm-up if stages have different numbers of replicas; as published by default.
     pub warm_up: WarmUp,
     /// Microbatches that eager 1F1B starts early on every stage, in addition to those of 1F1B. `None` doubles the early
@@ -63,6 +65,7 @@ impl Default for SimulatorSettings {
         SimulatorSettings {
             forward_share: 1.0 / 3.0,
             virtual_stages: 2,
+            sequence_slices: 2,
             warm_up: WarmUp::Published,
             extra_warm_up: None,
             weight_gradient_share: 0.5,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::memory_parts::MemoryParts;
-use crate::{plan::Schedule, units};
+use crate::units;
 
 /// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,11 +22,15 @@ pub enum EventKind {
     SendActivation {
         /// Receiving stage.
         to: u32,
+        /// Part of the model on the receiving stage that waits for it.
+        part: u32,
     },
     /// Transfer of gradients to an earlier stage.
     SendGradient {
         /// Receiving stage.
         to: u32,
+        /// Part of the model on the receiving stage that waits for it.
+        part: u32,
     },
     /// Transfer from a part of a single sample to the host, for other parts.
     ToHost,
@@ -55,12 +59,9 @@ impl EventKind {
 
 impl Event {
     /// Receiving stage of a transfer, and the stage's part of the model that waits for it.
-    pub fn receiver(&self, schedule: Schedule) -> Option<(u32, u32)> {
-        // Interleaved, the transfer from the last stage to the first leads to the next part.
-        let deals = schedule == Schedule::Interleaved;
+    pub fn receiver(&self) -> Option<(u32, u32)> {
         match self.kind {
-            EventKind::SendActivation { to } => Some((to, self.part + u32::from(deals && to < self.stage))),
-            EventKind::SendGradient { to } => Some((to, self.part.saturating_sub(u32::from(deals && to > self.stage)))),
+            EventKind::SendActivation { to, part } | EventKind::SendGradient { to, part } => Some((to, part)),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@
 //! takes four bytes per line and eight per event, so a trace is written piece by piece from the existing timeline. `O(n
 //! log n)` time for `n` lines.
 
-use plantui_core::simulate::{Event, EventKind, Schedule, Timeline};
+use plantui_core::simulate::{Event, EventKind, Timeline};
 
 /// Subject of a line.
 #[derive(Debug, Clone, Copy)]
@@ -44,8 +44,8 @@ pub(super) struct TraceLines<'a> {
 }
 
 impl<'a> TraceLines<'a> {
-    pub(super) fn new(timeline: &'a Timeline, schedule: Schedule) -> Self {
-        let waiting = waiting(timeline, schedule);
+    pub(super) fn new(timeline: &'a Timeline) -> Self {
+        let waiting = waiting(timeline);
         let mut steps = 0;
         let before = |steps_of: &Vec<(f64, f64)>| {
             steps += steps_of.len();
@@ -57,7 +57,7 @@ impl<'a> TraceLines<'a> {
         let number = |event: usize, line: usize| (LINES * event + line) as u32;
         // Sorted by kind first, which is nearly in order within each row.
         let mut order: Vec<u32> = (0..events.len()).map(|event| number(event, SLICE)).collect();
-        let transfers = || (0..events.len()).filter(|&event| events[event].receiver(schedule).is_some());
+        let transfers = || (0..events.len()).filter(|&event| events[event].receiver().is_some());
         order.extend(transfers().map(|event| number(event, LINK)));
         let awaited = || transfers().filter(|&event| lines.waiting[event] != NOBODY);
         order.extend(awaited().map(|event| number(event, ARROW_START)));
@@ -102,7 +102,7 @@ impl<'a> TraceLines<'a> {
 }
 
 /// For each event that is a transfer, the computation that waits for it.
-fn waiting(timeline: &Timeline, schedule: Schedule) -> Vec<u32> {
+fn waiting(timeline: &Timeline) -> Vec<u32> {
     let events = &timeline.events;
     let key = |&event: &u32| {
         let event = &events[event as usize];
@@ -114,7 +114,7 @@ fn waiting(timeline: &Timeline, schedule: Schedule) -> Vec<u32> {
     // A backward with recomputation starts with the recomputation, which comes first.
     started.sort_by_key(key);
     let waiting = events.iter().map(|event| {
-        let (stage, part) = event.receiver(schedule)?;
+        let (stage, part) = event.receiver()?;
         let wanted = (stage, matches!(event.kind, EventKind::SendGradient { .. }), part, event.microbatch);
         let at = started.partition_point(|other| key(other) < wanted);
         started.get(at).copied().filter(|other| key(other) == wanted)

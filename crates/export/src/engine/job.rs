@@ -162,9 +162,6 @@ impl<'a> EngineJob<'a> {
                     .into(),
             ];
         }
-        if engine == Engine::TorchSchedule {
-            return vec![];
-        }
         let mut notes = vec![];
         let d = self.data_parallel();
         match self.recipe.optimizer_shards {

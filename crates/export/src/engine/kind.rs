@@ -18,8 +18,6 @@ pub enum Engine {
     DeepSpeed,
     /// `torch.distributed.pipelining`: split points of a module.
     Torch,
-    /// `torch.distributed.pipelining`: order of operations on every rank.
-    TorchSchedule,
     /// torchtitan's job configuration.
     TorchTitan,
     /// Galvatron's strategy file.
@@ -34,11 +32,10 @@ pub enum Engine {
 
 impl Engine {
     /// All engines in the order shown.
-    pub const ALL: [Engine; 10] = [
+    pub const ALL: [Engine; 9] = [
         Engine::Megatron,
         Engine::DeepSpeed,
         Engine::Torch,
-        Engine::TorchSchedule,
         Engine::TorchTitan,
         Engine::Galvatron,
         Engine::Vllm,
@@ -54,7 +51,6 @@ impl Engine {
             Engine::MegatronBridge => "megatron-bridge",
             Engine::DeepSpeed => "deepspeed",
             Engine::Torch => "torch",
-            Engine::TorchSchedule => "torch-schedule",
             Engine::TorchTitan => "torchtitan",
             Engine::Galvatron => "galvatron",
             Engine::Vllm => "vllm",
@@ -70,7 +66,6 @@ impl Engine {
             Engine::MegatronBridge => "Megatron-Bridge",
             Engine::DeepSpeed => "DeepSpeed",
             Engine::Torch => "PyTorch pipelining",
-            Engine::TorchSchedule => "PyTorch schedule",
             Engine::TorchTitan => "torchtitan",
             Engine::Galvatron => "Galvatron",
             Engine::Vllm => "vLLM",
@@ -90,7 +85,6 @@ impl Engine {
                 "a PipelineModule whose parts are the plan's stages, or ZeRO's configuration, in Python"
             }
             Engine::Torch => "split_spec, recomputation and schedule for torch.distributed.pipelining, in Python",
-            Engine::TorchSchedule => "schedule CSV for torch.distributed.pipelining: a row per rank, a cell per step",
             Engine::TorchTitan => "a function for torchtitan's registry of configurations, in Python",
             Engine::Galvatron => "a Galvatron strategy, in JSON",
             Engine::Vllm => "flags for serving with vLLM",
@@ -106,7 +100,6 @@ impl Engine {
             Engine::MegatronBridge => "megatron_bridge.py",
             Engine::DeepSpeed => "deepspeed.py",
             Engine::Torch => "torch.py",
-            Engine::TorchSchedule => "schedule.csv",
             Engine::TorchTitan => "torchtitan.py",
             Engine::Galvatron => "galvatron.json",
             Engine::Vllm => "vllm.sh",
@@ -120,7 +113,7 @@ impl Engine {
         match self {
             Engine::Megatron | Engine::MegatronBridge => Some(Runner::Megatron),
             Engine::DeepSpeed => Some(Runner::DeepSpeed),
-            Engine::Torch | Engine::TorchSchedule => Some(Runner::Torch),
+            Engine::Torch => Some(Runner::Torch),
             Engine::TorchTitan => Some(Runner::TorchTitan),
             Engine::Galvatron => Some(Runner::Galvatron),
             Engine::MaxText => Some(Runner::Any),
@@ -139,9 +132,8 @@ impl Engine {
 
     /// Schedules that the file format can express.
     pub fn schedules(self) -> &'static [Schedule] {
-        use Schedule::{EagerOneForwardOneBackward, GPipe, Inference, Interleaved, OneForwardOneBackward};
+        use Schedule::{GPipe, Inference, OneForwardOneBackward};
         match self {
-            Engine::TorchSchedule => &[OneForwardOneBackward, GPipe, EagerOneForwardOneBackward, Interleaved],
             Engine::MaxText => &[GPipe],
             Engine::Accelerate => &[OneForwardOneBackward],
             _ => self.runner().map_or(&[Inference], Runner::schedules),
@@ -150,15 +142,12 @@ impl Engine {
 
     /// True if the format allows lines that begin with `#`.
     pub(super) fn takes_comments(self) -> bool {
-        !matches!(self, Engine::Galvatron | Engine::TorchSchedule)
+        self != Engine::Galvatron
     }
 
     /// Rule for recomputation; `None` if the file does not express it.
     fn recompute(self) -> Option<RecomputeRule> {
-        match self {
-            Engine::TorchSchedule => None,
-            _ => self.runner().map(Runner::recompute),
-        }
+        self.runner().map(Runner::recompute)
     }
 
     /// True if the engine counts repeated blocks and does not name modules.

@@ -159,7 +159,7 @@ fn program(engine: Engine, job: &EngineJob<'_>) -> Option<String> {
         Engine::MegatronBridge => Some("your_recipe.py".into()),
         Engine::DeepSpeed | Engine::Torch => Some("your_script.py".into()),
         Engine::TorchTitan => Some(super::torchtitan::PROGRAM.into()),
-        Engine::TorchSchedule | Engine::Galvatron | Engine::Vllm | Engine::MaxText | Engine::Accelerate => None,
+        Engine::Galvatron | Engine::Vllm | Engine::MaxText | Engine::Accelerate => None,
     }
 }
 

@@ -20,7 +20,6 @@ mod megatron_bridge;
 mod megatron_model;
 mod python;
 mod torch;
-pub mod torch_schedule;
 mod torchtitan;
 mod torchtitan_model;
 mod training;
@@ -304,7 +303,6 @@ impl ExportRequest<'_> {
             Engine::MegatronBridge => megatron_bridge::text(&job),
             Engine::DeepSpeed => deepspeed::text(&job),
             Engine::Torch => torch::text(&job),
-            Engine::TorchSchedule => torch_schedule::text(&job),
             Engine::TorchTitan => torchtitan::text(&job),
             Engine::Galvatron => galvatron::text(&job),
             Engine::Vllm => vllm::text(&job),

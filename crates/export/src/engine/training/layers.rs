@@ -4,8 +4,7 @@
 //! The run becomes an [`EngineJob`] of whole layers, as the plan of a profile does, so that each format has one writer.
 
 use super::super::{
-    CutStage, Engine, LayerCut, ModuleNames, VirtualStageParts, deepspeed, galvatron, job::EngineJob, torch,
-    torch_schedule, vllm,
+    CutStage, Engine, LayerCut, ModuleNames, VirtualStageParts, deepspeed, galvatron, job::EngineJob, torch, vllm,
 };
 use plantui_core::{
     family::training::{AttentionKernel, TrainingPrecision, TrainingRun, configured, program},
@@ -38,7 +37,6 @@ pub(super) fn text(
     };
     let text = match engine {
         Engine::DeepSpeed => deepspeed::text(&job),
-        Engine::TorchSchedule => torch_schedule::text(&job),
         Engine::Galvatron => galvatron::text(&job),
         Engine::Vllm => vllm::text(&job),
         _ => torch::text(&job),

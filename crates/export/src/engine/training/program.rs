@@ -84,18 +84,15 @@ pub(super) fn lacks(engine: Engine, profile: &TrainingProfile, run: &TrainingRun
             add(layout.expert_tensor > 1, "AutoEP does not divide an expert".into());
             add(narrow, no_format("it mixes"));
         }
-        Engine::DeepSpeed | Engine::Torch | Engine::TorchSchedule => {
+        Engine::DeepSpeed | Engine::Torch => {
             add(c > 1, no_context());
             add(e > 1, no_experts());
             let deepspeed = engine == Engine::DeepSpeed;
             let v = layout.virtual_stages;
             add(deepspeed && v > 1, format!("a PipelineModule has one stage on every rank, and the plan has {v}"));
             let divides = "its file divides the optimizer's state alone over replicas, and the plan also divides";
-            add(
-                engine != Engine::TorchSchedule && zero >= 2,
-                format!("{divides} gradients (zero{zero}; --set zero=1)"),
-            );
-            add(engine != Engine::TorchSchedule && narrow, no_format("its file names"));
+            add(zero >= 2, format!("{divides} gradients (zero{zero}; --set zero=1)"));
+            add(narrow, no_format("its file names"));
         }
         Engine::Galvatron => {
             let heads = matches!(settings.context_style, ContextStyle::AllToAll | ContextStyle::Hierarchical);
