@@ -16,6 +16,7 @@ use super::{
     output::{self, Destination},
     planning,
     report::{self, line},
+    schedule_table::{self, PlanSchedules, SchedulesDocument},
     setup::SetupArgs,
     watch::watched,
 };
@@ -31,6 +32,7 @@ use crate::{
     study::{
         columns::{self, Column},
         compare::{self, ComparedPlan, TIME_FOR_EACH},
+        schedules,
     },
     workload::Workload,
 };
@@ -41,6 +43,7 @@ Examples:
   plantui compare model.json --devices 64 --sort throughput
   plantui compare model.json --planner piper --planner equal-partition --plan mine.json
   plantui compare model.json --schedule gpipe --no-overlap --json
+  plantui compare llama-3.1-405b --hardware h100 --devices 1024 --batch 2048 --schedule all
 
 Every planner plans with its default options under the same limits; every plan is simulated in the same simulator \
 under the same schedule. `model error` compares a planner's own time per sample with the simulated one; a negative \
@@ -212,6 +215,9 @@ impl CompareArgs {
             entries.push(compare::existing_plan("as it runs", &workload, &limits, plan, setup, &search));
         }
         let stopped = self.ask(able, setup, &mut entries)?;
+        if self.setup.all_schedules() {
+            return self.schedules(&workload, &limits, &entries, &destination);
+        }
         self.print_unused_flags(&workload, &limits, setup, &entries);
         columns::sort(&mut entries, |entry| entry, self.sort.column(), false);
         let reference_s = compare::reference_s(&entries);
@@ -236,6 +242,42 @@ impl CompareArgs {
             (false, true) => CommandEnd::Stopped,
             (false, false) => CommandEnd::NoPlan,
         })
+    }
+
+    /// Writes a table of all schedules for every plan.
+    fn schedules(
+        &self,
+        workload: &Workload,
+        limits: &Limits,
+        entries: &[ComparedPlan],
+        destination: &Destination,
+    ) -> Result<CommandEnd, Failure> {
+        let search = Search::new(self.deadline, self.seed);
+        let mut plans = vec![];
+        for entry in entries.iter().filter(|entry| entry.value().is_some()) {
+            let Some(plan) = &entry.plan else { continue };
+            match schedules::all(workload, limits, plan, self.setup.simulate(), &search) {
+                Ok(schedules) => {
+                    let layout = plan.configuration().map_or(String::new(), |layout| format!(": {layout}"));
+                    let name = format!("{}{layout}", entry.name);
+                    plans.push(PlanSchedules { id: entry.id.clone(), name, schedules });
+                }
+                Err(given_up) => notice::error(&format!("{}: {given_up}", entry.name)),
+            }
+        }
+        let found = !plans.is_empty();
+        let limit = limits.memory_limit();
+        let text = if self.json {
+            output::json(&SchedulesDocument::new(&workload.name, limit, plans))
+        } else {
+            let mut text = String::new();
+            line(&mut text, format_args!("{}", report::about(workload)));
+            line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
+            schedule_table::tables(&mut text, &plans, limit);
+            text
+        };
+        destination.write(&text)?;
+        Ok(if found { CommandEnd::Done } else { CommandEnd::NoPlan })
     }
 
     /// Prints which flags affect none of the plans.

@@ -148,7 +148,7 @@ impl ExportArgs {
             let loaded = input::plan(&self.plan, &workload)?;
             return Ok((workload, loaded));
         }
-        let (bytes, source) = input::plan_bytes(&self.plan)?;
+        let (bytes, source) = input::file_bytes(&self.plan)?;
         let text = workload::formats::detect::text(&bytes, &source, &workload::formats::detect::PLAN)?;
         let document: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
         let Some(place) = document.pointer("/workload/source").and_then(serde_json::Value::as_str) else {

@@ -87,7 +87,7 @@ pub(crate) fn workload_given(path: &Path, facts: &[GivenFact]) -> Result<Workloa
 /// # Errors
 /// [`LoadError`] if it cannot be read, is not a plan, or belongs to another workload.
 pub(crate) fn plan(path: &Path, workload: &Workload) -> Result<LoadedPlan, LoadError> {
-    let (bytes, source) = plan_bytes(path)?;
+    let (bytes, source) = file_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     let loaded = family::read::read(workload, text, &source)?;
     print_assumptions(workload);
@@ -112,7 +112,7 @@ pub(crate) enum PlanFileContent {
 /// # Errors
 /// [`LoadError`] if it cannot be read, or an element is not a plan or belongs to another workload.
 pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<PlanFileContent, LoadError> {
-    let (bytes, source) = plan_bytes(path)?;
+    let (bytes, source) = file_bytes(path)?;
     let text = detect::text(&bytes, &source, &detect::PLAN)?;
     if !text.trim_start().starts_with('[') {
         let loaded = family::read::read(workload, text, &source)?;
@@ -130,11 +130,11 @@ pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<PlanFileContent,
     Ok(PlanFileContent::List(plans))
 }
 
-/// Content of a plan's file, and its name for messages.
+/// Content of a file, and its name for messages.
 ///
 /// # Errors
 /// [`LoadError`] if it cannot be read.
-pub(crate) fn plan_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
+pub(crate) fn file_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
     // A plan is read before its workload is complete, and standard input can be read only once.
     static READ: OnceLock<Vec<u8>> = OnceLock::new();
     if is_standard_input(path) {

@@ -47,6 +47,7 @@ mod profile_input;
 mod progress;
 pub(crate) mod report;
 pub(crate) mod schedule_argument;
+mod schedule_table;
 mod screen;
 pub(crate) mod seek;
 mod seek_report;

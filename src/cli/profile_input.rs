@@ -74,7 +74,7 @@ impl ProfileArgs {
 
 /// Batch that a plan's file says it was made with.
 fn batch_in_plan(plan: &Path) -> Result<Option<u32>, Failure> {
-    let (bytes, _) = input::plan_bytes(plan)?;
+    let (bytes, _) = input::file_bytes(plan)?;
     // Errors in the file are reported when the plan is read.
     let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let document = document.get(0).unwrap_or(&document);

@@ -1,4 +1,4 @@
-//! Value of `--schedule`: the id of a built-in schedule, or a CSV file with one.
+//! Value of `--schedule`: the id of a built-in schedule, a CSV file with one, or `all`.
 
 use std::{ffi::OsStr, path::Path};
 
@@ -17,6 +17,37 @@ use crate::{
 
 /// Largest file that is read, bytes.
 const MOST_BYTES: u64 = 64 << 20;
+
+/// Schedule, or all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ScheduleChoice {
+    /// One schedule.
+    One(Schedule),
+    /// A table of all.
+    All,
+}
+
+/// Word for all schedules.
+const ALL: &str = "all";
+
+/// Parser of ids, files and `all`.
+#[derive(Debug, Clone)]
+pub(super) struct ScheduleChoiceParser;
+
+impl TypedValueParser for ScheduleChoiceParser {
+    type Value = ScheduleChoice;
+
+    fn parse_ref(&self, command: &Command, argument: Option<&Arg>, value: &OsStr) -> Result<Self::Value, clap::Error> {
+        if value == ALL {
+            return Ok(ScheduleChoice::All);
+        }
+        ScheduleParser.parse_ref(command, argument, value).map(ScheduleChoice::One)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(ScheduleParser.possible_values()?.chain([PossibleValue::new(ALL)])))
+    }
+}
 
 /// Parser of ids and files.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use clap::{Args, builder::PossibleValuesParser};
 
-use super::schedule_argument::ScheduleParser;
+use super::schedule_argument::{ScheduleChoice, ScheduleChoiceParser};
 
 use crate::{
     plan::WarmUp,
@@ -14,9 +14,9 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Simulation")]
 pub(super) struct SetupArgs {
-    /// Pipeline schedule, or a CSV file with one as PyTorch writes it [default: the plan's, else 1f1b]
-    #[arg(long, value_name = "ID|FILE", value_parser = ScheduleParser)]
-    schedule: Option<Schedule>,
+    /// Pipeline schedule, a CSV file with one as PyTorch writes it, or a table of all [default: the plan's, else 1f1b]
+    #[arg(long, value_name = "ID|FILE|all", value_parser = ScheduleChoiceParser)]
+    schedule: Option<ScheduleChoice>,
     /// Virtual stages per device under `interleaved`, `interleaved-zb` and `looped-bfs` [default: the plan's, else 2]
     #[arg(long, value_name = "V", value_parser = virtual_stages)]
     virtual_stages: Option<u32>,
@@ -85,6 +85,11 @@ impl SetupArgs {
         })
     }
 
+    /// True if a table of all schedules is requested.
+    pub(super) fn all_schedules(&self) -> bool {
+        self.schedule == Some(ScheduleChoice::All)
+    }
+
     /// Given settings that affect none of these simulated plans, a sentence each.
     #[allow(clippy::needless_pass_by_value, reason = "callers hand over what they make for this alone")]
     pub(super) fn unused_settings<'a>(
@@ -126,7 +131,10 @@ impl SetupArgs {
             buckets: self.buckets.unwrap_or(default.buckets),
             optimizer_step_s: self.optimizer_step.unwrap_or(default.optimizer_step_s),
         };
-        let schedule = self.schedule;
+        let schedule = match self.schedule {
+            Some(ScheduleChoice::One(schedule)) => Some(schedule),
+            _ => None,
+        };
         let explicit = ExplicitSettings {
             schedule: schedule.is_some(),
             virtual_stages: self.virtual_stages.is_some(),

@@ -2,7 +2,10 @@
 
 mod figures;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, ValueEnum};
 
@@ -11,21 +14,29 @@ use super::{
     arguments::{self, LimitArgs},
     check, input,
     output::{self, Destination},
+    report,
+    schedule_table::{self, PlanSchedules, SchedulesDocument},
     setup::SetupArgs,
 };
 use crate::{
+    cluster::Limits,
     export::chrome_trace,
     family::{self, check as score},
     notice,
+    plan::{Plan, Stage},
     planner::Search,
     run::{Simulation, no_routes},
     simulate::{Pipeline, Schedule, Setup},
+    study::schedules::{self, ScheduleRow},
+    workload::formats::stage_times,
 };
 
 const EXAMPLES: &str = "\
 Examples:
   plantui simulate model.json plan.json
   plantui simulate model.json plan.json --schedule zb-h1 --weight-gradient-share 0.4
+  plantui simulate model.json plan.json --schedule all
+  plantui simulate times.json --schedule all
   plantui simulate model.json plan.json --no-overlap --links shared --buckets 8 --optimizer-step 20ms
   plantui simulate model.json plan.json --format chrome-trace --output trace.json
 
@@ -38,10 +49,11 @@ Exit codes: 0 done, 1 the plan is not valid, 2 wrong use or unreadable input, 3 
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
-    /// Workload the plan is for: a file, or `-` for standard input
+    /// Workload the plan is for, or measured times of stages (plantui.stage-times/1): a file, or `-` for standard input
     workload: PathBuf,
-    /// Plan: a plantui plan, a result of the published Piper, a published placement split; `-` for standard input
-    plan: PathBuf,
+    /// Plan: a plantui plan, a result of the published Piper, a published placement split; `-` for standard input. Times of
+    /// stages need none
+    plan: Option<PathBuf>,
     /// Format to write
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = TimelineFormat::Summary)]
     format: TimelineFormat,
@@ -82,15 +94,22 @@ impl SimulateArgs {
     pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
-        input::one_standard_input(&self.workload, &self.plan)?;
-        let workload = self.limits.load_for(&self.workload, &self.plan)?;
-        let mut loaded = input::plan(&self.plan, &workload)?;
-        let limits = check::limits(&self.limits, &mut loaded, &workload, &input::shown(&self.plan))?;
+        let Some(plan) = &self.plan else { return self.stage_times(&destination) };
+        input::one_standard_input(&self.workload, plan)?;
+        let workload = self.limits.load_for(&self.workload, plan)?;
+        let mut loaded = input::plan(plan, &workload)?;
+        let limits = check::limits(&self.limits, &mut loaded, &workload, &input::shown(plan))?;
         let score = score(&workload, &limits, &loaded.plan);
         if let Some(violation) = score.violations.first() {
-            notice::error(&format!("{} is not valid: {violation}", input::shown(&self.plan)));
+            notice::error(&format!("{} is not valid: {violation}", input::shown(plan)));
             notice::hint("`plantui check` lists all violations");
             return Ok(CommandEnd::NoPlan);
+        }
+        if self.setup.all_schedules() {
+            let search = Search::new(self.deadline, 0);
+            let schedules = schedules::all(&workload, &limits, &loaded.plan, self.setup.simulate(), &search);
+            let about = report::about(&workload);
+            return self.schedules((&about, &workload.name), plan, limits.memory_limit(), schedules, &destination);
         }
         let Setup { schedule: wanted, settings, .. } = self.setup.simulate().of(&loaded.plan);
         let search = Search::new(self.deadline, 0);
@@ -99,11 +118,24 @@ impl SimulateArgs {
             notice::error(&no_routes(&search));
             return Ok(CommandEnd::Stopped);
         };
+        self.play(pipeline, wanted, &loaded.plan, &limits, &search, &destination)
+    }
+
+    /// Simulates a pipeline and writes the requested output.
+    fn play(
+        &self,
+        pipeline: Pipeline,
+        wanted: Schedule,
+        plan: &Plan,
+        limits: &Limits,
+        search: &Search,
+        destination: &Destination,
+    ) -> Result<CommandEnd, Failure> {
         let schedule = playable(&pipeline, wanted)?;
         for told in self.setup.unused_settings(std::iter::once((schedule, &pipeline))) {
             notice::note(&told);
         }
-        let simulation = match Simulation::of(pipeline, schedule, &search) {
+        let simulation = match Simulation::of(pipeline, schedule, search) {
             Ok(simulation) => simulation,
             Err(given_up) => {
                 notice::error(&given_up);
@@ -112,14 +144,81 @@ impl SimulateArgs {
         };
         let format = if self.json { TimelineFormat::Json } else { self.format };
         match format {
-            TimelineFormat::Summary => destination.write(&figures::summary(&loaded.plan, &limits, &simulation))?,
-            TimelineFormat::Json => destination.write(&output::json(&figures::document(&loaded.plan, &simulation)))?,
+            TimelineFormat::Summary => destination.write(&figures::summary(plan, limits, &simulation))?,
+            TimelineFormat::Json => destination.write(&output::json(&figures::document(plan, &simulation)))?,
             TimelineFormat::ChromeTrace => {
                 let Simulation { pipeline, schedule, timeline } = &simulation;
-                destination
-                    .trace(|out| chrome_trace::write(&mut { out }, &loaded.plan, pipeline, *schedule, timeline))?;
+                destination.trace(|out| chrome_trace::write(&mut { out }, plan, pipeline, *schedule, timeline))?;
             }
         }
+        Ok(CommandEnd::Done)
+    }
+
+    /// Simulates measured times of stages.
+    fn stage_times(&self, destination: &Destination) -> Result<CommandEnd, Failure> {
+        // A published name is a workload.
+        let (bytes, source) = match input::file_bytes(&self.workload) {
+            Ok(read) => read,
+            Err(_) => {
+                self.limits.load(&self.workload)?;
+                (vec![], input::shown(&self.workload))
+            }
+        };
+        let Some(read) = stage_times::read(&bytes, &source) else {
+            let problem = format!("{source} is simulated with a plan, and none is given");
+            return Err(Failure::refused(problem, "make one with `plantui plan WORKLOAD --output plan.json`"));
+        };
+        let mut times = read?;
+        let others = LimitArgs { memory: None, microbatches: None, ..self.limits.clone() };
+        if others != LimitArgs::default() {
+            let problem = "times of stages take no flags of a plan other than --memory and --microbatches";
+            return Err(Failure::refused(problem, "remove the others"));
+        }
+        times.microbatches = self.limits.microbatches.unwrap_or(times.microbatches);
+        let memory = self.limits.memory.or(times.memory_bytes).unwrap_or(f64::INFINITY);
+        let Setup { schedule, settings, .. } = self.setup.simulate();
+        let pipeline = Pipeline::of_times(&times, settings);
+        let search = Search::new(self.deadline, 0);
+        if self.setup.all_schedules() {
+            let about = format!("{source}: {} stages, {} microbatches", pipeline.stages.len(), times.microbatches);
+            let schedules = schedules::of_pipeline(&pipeline, 0.0, memory, &search);
+            return self.schedules((&about, &source), &self.workload, memory, schedules, destination);
+        }
+        let alone = Stage { nodes: vec![], choices: vec![], data_parallel: 1, tensor_parallel: 1, devices: vec![] };
+        let plan = Plan { stages: vec![alone; pipeline.stages.len()], ..Plan::default() };
+        let limits = Limits { memory_bytes: Some(memory).filter(|memory| memory.is_finite()), ..Limits::NEUTRAL };
+        self.play(pipeline, schedule, &plan, &limits, &search, destination)
+    }
+
+    /// Writes a table of all schedules for a workload with its description and name.
+    fn schedules(
+        &self,
+        (about, workload): (&str, &str),
+        plan: &Path,
+        limit: f64,
+        schedules: Result<Vec<ScheduleRow>, String>,
+        destination: &Destination,
+    ) -> Result<CommandEnd, Failure> {
+        if !self.json && self.format == TimelineFormat::ChromeTrace {
+            return Err(Failure::refused("a trace holds one schedule, not all", "choose one with --schedule"));
+        }
+        let schedules = match schedules {
+            Ok(schedules) => schedules,
+            Err(given_up) => {
+                notice::error(&given_up);
+                return Ok(CommandEnd::Stopped);
+            }
+        };
+        let name = input::shown(plan);
+        let plans = vec![PlanSchedules { id: name.clone(), name, schedules }];
+        let text = if self.json || self.format == TimelineFormat::Json {
+            output::json(&SchedulesDocument::new(workload, limit, plans))
+        } else {
+            let mut text = format!("{about}\n");
+            schedule_table::tables(&mut text, &plans, limit);
+            text
+        };
+        destination.write(&text)?;
         Ok(CommandEnd::Done)
     }
 }

@@ -343,7 +343,7 @@ fn wired(text: &str, links: LinkFlags, hardware: Option<&str>) -> Result<PlanTop
         }
         return Ok(PlanTopology { topology: Arc::new(named), file: None });
     }
-    let (bytes, source) = input::plan_bytes(&path)?;
+    let (bytes, source) = input::file_bytes(&path)?;
     let text = detect::text(&bytes, &source, &detect::TOPOLOGY)?;
     let flags = AssumedBandwidths { nvlink: links.nvlink_gbps, pcie: links.pcie, nic: None };
     if TopologyFormat::of(text).has_bandwidths() {

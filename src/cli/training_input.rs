@@ -220,7 +220,7 @@ impl TrainingArgs {
 
 /// Training settings in a plan's file.
 fn training_in_plan(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
-    let (bytes, _) = input::plan_bytes(plan)?;
+    let (bytes, _) = input::file_bytes(plan)?;
     // Errors in the file are reported when the plan is read.
     let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let document = document.get(0).unwrap_or(&document);

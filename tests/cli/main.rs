@@ -32,6 +32,7 @@ mod plan;
 mod readme;
 #[path = "../common/reference.rs"]
 mod reference;
+mod schedules;
 mod seek;
 mod simulate;
 mod snapshots;

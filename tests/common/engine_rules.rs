@@ -325,7 +325,8 @@ for name in ['torch', 'torch.distributed', 'torch.distributed.algorithms', 'torc
 sys.modules['torch.distributed.algorithms._checkpoint.checkpoint_wrapper'].checkpoint_wrapper = lambda name: ('wrapped', name)
 home = sys.modules['torch.distributed.pipelining']
 home.SplitPoint, home.pipeline = SplitPoint, pipeline
-for name in ['Schedule1F1B', 'ScheduleGPipe', 'ScheduleInterleaved1F1B', 'ScheduleZBVZeroBubble']:
+for name in ['Schedule1F1B', 'ScheduleGPipe', 'ScheduleInterleaved1F1B', 'ScheduleZBVZeroBubble',
+             'ScheduleDualPipeV', 'ScheduleLoopedBFS', 'ScheduleInterleavedZeroBubble']:
     setattr(home, name, type(name, (Schedule,), {}))
 ";
     let model = serde_json::to_string(names).expect("names serialise");
@@ -388,8 +389,8 @@ pub(crate) fn torchtitan(text: &str) -> TorchTitan {
     assert_eq!(each * ranks, parts.len(), "as many parts on every rank");
     match schedule {
         "1F1B" | "GPipe" => assert_eq!(each, 1),
-        "Interleaved1F1B" => assert!(each > 1),
-        "ZBVZeroBubble" => assert_eq!(each, 2),
+        "Interleaved1F1B" | "InterleavedZeroBubble" | "LoopedBFS" => assert!(each > 1),
+        "ZBVZeroBubble" | "DualPipeV" => assert_eq!(each, 2),
         other => panic!("torchtitan knows no schedule {other}"),
     }
     if ranks > 1 {

@@ -281,8 +281,8 @@ fn a_schedule_that_the_engine_cannot_run_is_refused_with_the_reason() {
     let known = [
         (Engine::Megatron, "1f1b interleaved"),
         (Engine::DeepSpeed, "1f1b"),
-        (Engine::Torch, "1f1b gpipe interleaved zb-v"),
-        (Engine::TorchTitan, "1f1b gpipe interleaved zb-v"),
+        (Engine::Torch, "1f1b gpipe interleaved zb-v interleaved-zb looped-bfs dualpipe-v"),
+        (Engine::TorchTitan, "1f1b gpipe interleaved zb-v interleaved-zb looped-bfs dualpipe-v"),
         (Engine::Galvatron, "1f1b gpipe"),
         (Engine::Vllm, "inference"),
     ];
@@ -333,10 +333,17 @@ fn interleaved_plans_have_several_parts_on_every_rank() {
         assert_eq!((torch.schedule.as_str(), torch.splits.len()), ("ScheduleInterleaved1F1B", 4 * each - 1));
         assert_eq!(torch.stages[1], (0..each).map(|v| v * 4 + 1).collect::<Vec<_>>());
     }
-    let settings = settings(Schedule::ZeroBubbleV, 5);
-    let torch = export(Engine::Torch, &workload, &limits, &plan, &settings).unwrap().text;
-    let torch = engine_rules::torch("interleaved", &torch, &engine_rules::llama(32)).unwrap();
-    assert_eq!((torch.schedule.as_str(), torch.stages[0].as_slice()), ("ScheduleZBVZeroBubble", &[0, 7][..]));
+    for (schedule, class, first_rank) in [
+        (Schedule::ZeroBubbleV, "ScheduleZBVZeroBubble", [0, 7]),
+        (Schedule::DualPipeV, "ScheduleDualPipeV", [0, 7]),
+        (Schedule::LoopedBfs, "ScheduleLoopedBFS", [0, 4]),
+        (Schedule::InterleavedZeroBubble, "ScheduleInterleavedZeroBubble", [0, 4]),
+    ] {
+        let settings = settings(schedule, if schedule.is_v() { 5 } else { 2 });
+        let torch = export(Engine::Torch, &workload, &limits, &plan, &settings).unwrap().text;
+        let torch = engine_rules::torch("interleaved", &torch, &engine_rules::llama(32)).unwrap();
+        assert_eq!((torch.schedule.as_str(), torch.stages[0].as_slice()), (class, &first_rank[..]));
+    }
     // A stage with fewer layers than virtual stages, and a batch that the ranks do not divide.
     let many = EngineSettings { schedule: Some(Schedule::Interleaved), virtual_stages: Some(33), ..nearest() };
     let error = export(Engine::Megatron, &workload, &limits, &plan, &many).unwrap_err().to_string();

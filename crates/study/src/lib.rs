@@ -13,6 +13,7 @@ pub mod nearest;
 pub mod prediction_gap;
 pub mod rivals;
 pub mod run;
+pub mod schedules;
 pub mod seek;
 pub mod side_by_side;
 pub mod sweep;

@@ -50,6 +50,16 @@ pub enum Schedule {
 }
 
 impl Schedule {
+    /// Schedules that a plan's document may hold: those that the independent check of a plan knows.
+    pub const OF_PLANS: [Schedule; 6] = [
+        Schedule::OneForwardOneBackward,
+        Schedule::GPipe,
+        Schedule::Interleaved,
+        Schedule::EagerOneForwardOneBackward,
+        Schedule::ZeroBubbleH1,
+        Schedule::ZeroBubbleV,
+    ];
+
     /// All schedules that can be requested, in display order.
     pub const ALL: [Schedule; 14] = [
         Schedule::OneForwardOneBackward,
@@ -119,14 +129,8 @@ impl Schedule {
 
     /// Minimum number of model parts per device.
     pub fn least_parts(self) -> u32 {
-        let several = [
-            Schedule::Interleaved,
-            Schedule::ZeroBubbleV,
-            Schedule::InterleavedZeroBubble,
-            Schedule::LoopedBfs,
-            Schedule::DualPipeV,
-        ];
-        if several.contains(&self) { 2 } else { 1 }
+        // The combined schedule also runs on one device, where the model is whole.
+        if self.is_v() || self.loops() && self != Schedule::Combined { 2 } else { 1 }
     }
 
     /// True if the schedule has backwards.
@@ -155,6 +159,17 @@ impl Schedule {
             Schedule::Given(given) => given.schedule().has_pairs(),
             _ => false,
         }
+    }
+
+    /// True if the model is in two parts on each device, the second one placed back from the last device to the first.
+    pub fn is_v(self) -> bool {
+        matches!(self, Schedule::ZeroBubbleV | Schedule::DualPipeV)
+    }
+
+    /// True if each device has several parts of the model, dealt out in turn.
+    pub fn loops(self) -> bool {
+        use Schedule::{Combined, Interleaved, InterleavedZeroBubble, LoopedBfs};
+        matches!(self, Interleaved | InterleavedZeroBubble | LoopedBfs | Combined)
     }
 
     /// True if the schedule is played from a list of actions, and not from a period.
@@ -293,9 +308,8 @@ impl ExecutionPart {
         };
         let mut own = Execution::default();
         if let Some(id) = schedule {
-            let found = Schedule::find(id).filter(|schedule| schedule.has_backward());
-            let known: Vec<&str> = Schedule::ALL.into_iter().filter(|s| s.has_backward()).map(Schedule::id).collect();
-            own = found.ok_or_else(|| unknown("schedule", id, &known))?.into();
+            let found = Schedule::OF_PLANS.into_iter().find(|schedule| schedule.id() == id);
+            own = found.ok_or_else(|| unknown("schedule", id, &Schedule::OF_PLANS.map(Schedule::id)))?.into();
         }
         if let Some(parts) = *virtual_stages {
             let fits = match own.schedule {

@@ -90,7 +90,15 @@ const TORCH: EngineRules = EngineRules {
     version: "2.15",
     source: "torch/distributed/pipelining/schedules.py (ScheduleInterleaved1F1B: rounds of microbatches)",
     recompute: RecomputeRule::PerLayer,
-    schedules: &[Schedule::OneForwardOneBackward, Schedule::GPipe, Schedule::Interleaved, Schedule::ZeroBubbleV],
+    schedules: &[
+        Schedule::OneForwardOneBackward,
+        Schedule::GPipe,
+        Schedule::Interleaved,
+        Schedule::ZeroBubbleV,
+        Schedule::InterleavedZeroBubble,
+        Schedule::LoopedBfs,
+        Schedule::DualPipeV,
+    ],
     stages_divide: false,
     counts_blocks: false,
     merges_ends: false,
@@ -147,6 +155,12 @@ impl Runner {
         Runner::ALL.into_iter().find(|runner| runner.id() == id)
     }
 
+    /// Engines whose files can request a schedule by name.
+    pub fn running(schedule: Schedule) -> impl Iterator<Item = Runner> {
+        let engines = Runner::ALL.into_iter().filter(|runner| *runner != Runner::Any);
+        engines.filter(move |runner| runner.schedules().contains(&schedule))
+    }
+
     /// Rules of the engine.
     pub fn rules(self) -> &'static EngineRules {
         match self {
@@ -172,7 +186,15 @@ impl Runner {
     /// Sentence on why the engine refuses this number of microbatches per replica over this number of stages, if it
     /// does.
     pub fn refuses(self, schedule: Schedule, stages: u32, microbatches: u32) -> Option<String> {
-        if schedule != Schedule::Interleaved {
+        let stages_and_parts = 2 * stages;
+        if schedule == Schedule::DualPipeV && microbatches < stages_and_parts {
+            return Some(format!(
+                "{} runs DualPipeV with at least {stages_and_parts} microbatches over {stages_and_parts} parts, not \
+                {microbatches}",
+                self.title()
+            ));
+        }
+        if !matches!(schedule, Schedule::Interleaved | Schedule::InterleavedZeroBubble) {
             return None;
         }
         if self.rules().stages_divide && !microbatches.is_multiple_of(stages) {

@@ -212,11 +212,12 @@ fn summarise(
             let own = clock.seconds(order_ticks(program, order)) + step + pipeline.saved_s(schedule, index);
             timeline.busy_s.push(own);
             busy += width * f64::from(group.replicas) * own;
-            let fixed = explicit::fixed_bytes(pipeline, program, index);
+            let held = explicit::held_stage(pipeline, program, index);
+            let fixed = held.fixed_bytes;
             let memory = memory::listed_steps(fixed, program, order, clock, &lanes.lanes[first][0]);
             let peak = memory.iter().map(|step| step.1).fold(fixed, f64::max);
             timeline.peak_memory_bytes.push(peak);
-            timeline.peak_parts.push(MemoryParts::of(stage, peak - fixed));
+            timeline.peak_parts.push(MemoryParts::of(&held, peak - fixed));
             timeline.memory.push(memory);
             continue;
         }

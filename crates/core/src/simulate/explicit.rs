@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{
     order::{self, Computation, ComputationOrder, PassKind},
-    pipeline::{Pipeline, sound},
+    pipeline::{Pipeline, PipelineStage, sound},
     program::{Chunk, Program, Send, TickScale},
 };
 use crate::{
@@ -169,12 +169,14 @@ pub(super) fn program(pipeline: &Pipeline, listed: &ExplicitSchedule, clock: &Ti
     program
 }
 
-/// Bytes on a device of a rank that do not depend on microbatches in flight: those of its stage, and of the other stage
-/// of which it holds a copy.
-pub(super) fn fixed_bytes(pipeline: &Pipeline, program: &Program, rank: usize) -> f64 {
-    let stages = pipeline.stages.len();
-    let own = pipeline.stages[rank].fixed_bytes;
-    // With copies, there are twice as many chunks as stages, and the second copy goes the other way.
-    let copies = program.copies && program.part_of(rank, 1).is_some();
-    if copies { own + pipeline.stages[stages - 1 - rank].fixed_bytes } else { own }
+/// Stage of a rank with the bytes that a device holds whatever is in flight: its own, and those of the other stage of
+/// which it has a copy.
+pub(super) fn held_stage(pipeline: &Pipeline, program: &Program, rank: usize) -> PipelineStage {
+    let own = pipeline.stages[rank].clone();
+    if !program.copies || program.part_of(rank, 1).is_none() {
+        return own;
+    }
+    // The second copy goes the other way.
+    let other = &pipeline.stages[pipeline.stages.len() - 1 - rank];
+    PipelineStage { fixed_bytes: own.fixed_bytes + other.fixed_bytes, parts: own.parts.plus(&other.parts), ..own }
 }

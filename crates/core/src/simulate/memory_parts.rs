@@ -28,6 +28,19 @@ impl MemoryParts {
         MemoryParts { state: (stage.fixed_bytes - told).max(0.0), activations, ..*known }
     }
 
+    /// Sum of both, part by part.
+    #[must_use]
+    pub(super) fn plus(&self, other: &Self) -> Self {
+        MemoryParts {
+            weights: self.weights + other.weights,
+            gradients: self.gradients + other.gradients,
+            optimizer: self.optimizer + other.optimizer,
+            state: self.state + other.state,
+            activations: self.activations + other.activations,
+            buffers: self.buffers + other.buffers,
+        }
+    }
+
     /// Parts with their names, in display order.
     pub fn named(&self) -> [(&'static str, f64); 6] {
         let rest = if self.weights > 0.0 { "gradients and optimizer" } else { "weights and training state" };

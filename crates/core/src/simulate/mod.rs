@@ -31,6 +31,7 @@ mod settings;
 mod setup;
 mod sharing;
 mod single_sample;
+mod stage_times;
 mod timeline;
 mod wired;
 mod wires;

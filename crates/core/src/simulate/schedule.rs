@@ -66,6 +66,11 @@ impl Pipeline {
                 the last stage back to the first"
                     .into(),
             ),
+            Schedule::ZeroBubble2p => notes.push(
+                "the time is of one iteration alone; without a barrier at the optimizer step, the next one begins before \
+                the last rank has ended"
+                    .into(),
+            ),
             Schedule::Inference => notes.push("forward passes only; the fixed memory is that of training".into()),
             _ => {}
         }

@@ -354,7 +354,7 @@ fn candidates(task: &ExportRequest<'_>, plan: &Plan, layering: &Layering) -> (Ve
         limits,
         plan,
         runner: engine.runner().unwrap_or(Runner::Any),
-        several_stages: matches!(schedule, Schedule::Interleaved | Schedule::ZeroBubbleV),
+        several_stages: schedule.least_parts() > 1,
         deadline: settings.deadline,
     };
     let NearestPlans { mut plans, stopped } = settings.nearest.map(|find| find(&wanted)).unwrap_or_default();

@@ -33,6 +33,9 @@ fn class(schedule: Schedule) -> &'static str {
         Schedule::GPipe => "ScheduleGPipe",
         Schedule::Interleaved => "ScheduleInterleaved1F1B",
         Schedule::ZeroBubbleV => "ScheduleZBVZeroBubble",
+        Schedule::InterleavedZeroBubble => "ScheduleInterleavedZeroBubble",
+        Schedule::LoopedBfs => "ScheduleLoopedBFS",
+        Schedule::DualPipeV => "ScheduleDualPipeV",
         _ => "Schedule1F1B",
     }
 }

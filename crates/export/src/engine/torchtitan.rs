@@ -20,6 +20,9 @@ fn word(schedule: Schedule) -> &'static str {
         Schedule::GPipe => "GPipe",
         Schedule::Interleaved => "Interleaved1F1B",
         Schedule::ZeroBubbleV => "ZBVZeroBubble",
+        Schedule::InterleavedZeroBubble => "InterleavedZeroBubble",
+        Schedule::LoopedBfs => "LoopedBFS",
+        Schedule::DualPipeV => "DualPipeV",
         _ => "1F1B",
     }
 }

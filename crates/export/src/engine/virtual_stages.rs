@@ -35,8 +35,8 @@ impl VirtualStageParts {
     /// Reason why the plan cannot be cut this way, for people.
     pub fn of(cut: &LayerCut, runner: Runner, schedule: Schedule, each: u32) -> Result<Self, String> {
         let each = match schedule {
-            Schedule::Interleaved => each.max(2) as usize,
-            Schedule::ZeroBubbleV => 2,
+            _ if schedule.loops() => each.max(2) as usize,
+            _ if schedule.is_v() => 2,
             _ => return Ok(VirtualStageParts::plain(cut)),
         };
         let count = cut.stages.len();
@@ -56,9 +56,9 @@ impl VirtualStageParts {
             return Err(refusal);
         }
         let ranks: Vec<usize> = (0..each * count)
-            .map(|part| match (schedule, part / count % 2) {
-                (Schedule::ZeroBubbleV, 1) => count - 1 - part % count,
-                _ => part % count,
+            .map(|part| {
+                let back = schedule.is_v() && part / count == 1;
+                if back { count - 1 - part % count } else { part % count }
             })
             .collect();
         let mut next = 0;

@@ -3,7 +3,7 @@
 use super::{FileKind, FileRole, model, other};
 
 /// Other documents of plantui, by their schema.
-const OWN: [(&str, &str); 6] = [
+const OWN: [(&str, &str); 8] = [
     (
         "plantui.compare/",
         "what `plantui compare --json` wrote, not a workload: give the workload, and plans of `plantui plan --json` to compare with",
@@ -14,6 +14,8 @@ const OWN: [(&str, &str); 6] = [
         "plantui.simulation/",
         "what `plantui simulate` wrote, not a workload: give the workload, or the plan that was simulated",
     ),
+    ("plantui.schedules/", "what `--schedule all` wrote, not a workload: give the workload that was simulated"),
+    ("plantui.stage-times/", "measured times of stages, which `plantui simulate` plays: there is nothing to plan"),
     ("plantui.lint/", "what `plantui lint --json` wrote, not a workload: give the workload that was looked at"),
     ("plantui.sessions/", "plantui's list of sessions, not a workload"),
 ];
