@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     cluster::Limits,
-    export::chrome_trace,
+    export::{chrome_trace, drawing},
     family::{self, check as score},
     notice,
     plan::{Plan, Stage},
@@ -37,6 +37,7 @@ Examples:
   plantui simulate model.json plan.json --schedule zb-h1 --weight-gradient-share 0.4
   plantui simulate model.json plan.json --schedule all
   plantui simulate times.json --schedule all
+  plantui simulate times.json --schedule zb-v --format drawing
   plantui simulate model.json plan.json --no-overlap --links shared --buckets 8 --optimizer-step 20ms
   plantui simulate model.json plan.json --format chrome-trace --output trace.json
 
@@ -84,6 +85,8 @@ enum TimelineFormat {
     Json,
     /// Every event, for ui.perfetto.dev or chrome://tracing
     ChromeTrace,
+    /// Rows of the stages as text, as papers draw schedules
+    Drawing,
 }
 
 impl SimulateArgs {
@@ -146,6 +149,10 @@ impl SimulateArgs {
         match format {
             TimelineFormat::Summary => destination.write(&figures::summary(plan, limits, &simulation))?,
             TimelineFormat::Json => destination.write(&output::json(&figures::document(plan, &simulation)))?,
+            TimelineFormat::Drawing => {
+                let drawn = drawing::text(&simulation.timeline);
+                destination.write(&drawn.map_err(|problem| Failure::refused(problem, "see --format"))?)?;
+            }
             TimelineFormat::ChromeTrace => {
                 let Simulation { pipeline, schedule, timeline } = &simulation;
                 destination.trace(|out| chrome_trace::write(&mut { out }, plan, pipeline, *schedule, timeline))?;
@@ -199,8 +206,8 @@ impl SimulateArgs {
         schedules: Result<Vec<ScheduleRow>, String>,
         destination: &Destination,
     ) -> Result<CommandEnd, Failure> {
-        if !self.json && self.format == TimelineFormat::ChromeTrace {
-            return Err(Failure::refused("a trace holds one schedule, not all", "choose one with --schedule"));
+        if !self.json && matches!(self.format, TimelineFormat::ChromeTrace | TimelineFormat::Drawing) {
+            return Err(Failure::refused("this format holds one schedule, not all", "choose one with --schedule"));
         }
         let schedules = match schedules {
             Ok(schedules) => schedules,
@@ -209,8 +216,9 @@ impl SimulateArgs {
                 return Ok(CommandEnd::Stopped);
             }
         };
-        let name = input::shown(plan);
-        let plans = vec![PlanSchedules { id: name.clone(), name, schedules }];
+        let id = input::shown(plan);
+        let name = if self.plan.is_some() { id.clone() } else { "every stage as measured".into() };
+        let plans = vec![PlanSchedules { id, name, schedules }];
         let text = if self.json || self.format == TimelineFormat::Json {
             output::json(&SchedulesDocument::new(workload, limit, plans))
         } else {

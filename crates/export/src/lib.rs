@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chrome_trace;
+pub mod drawing;
 pub mod engine;
 pub mod formats;
 pub mod fullness;

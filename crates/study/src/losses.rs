@@ -258,7 +258,9 @@ impl<'a> BatchRuns<'a> {
     }
 
     fn length_s(&self, pipeline: &Pipeline, microbatches: u32) -> Option<f64> {
-        length_unless(&Pipeline { microbatches, ..pipeline.clone() }, self.schedule, self.stopped)
+        // A schedule of a file has its own number of microbatches.
+        let longer = Pipeline { microbatches, ..pipeline.clone() };
+        longer.refusal(self.schedule).is_none().then(|| length_unless(&longer, self.schedule, self.stopped)).flatten()
     }
 
     /// Steady-state time of the batch, without warm-up and drain.
