@@ -320,6 +320,30 @@ fn what_a_job_leaves_open_is_asked_for_or_listed() {
 }
 
 #[test]
+fn a_list_of_a_schedule_is_named_and_an_unknown_schedule_refused() {
+    let folder = Folder::new();
+    let job = |schedule: &str| {
+        let text = format!(
+            "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 4\nseq_len = 8192\n[parallelism]\n\
+            data_parallel_shard_degree = 2\npipeline_parallel_degree = 4\n{schedule}"
+        );
+        folder.file("titan.toml", text)
+    };
+    let own =
+        job("pipeline_parallel_schedule = \"PipelineScheduleMulti\"\npipeline_parallel_schedule_csv = \"own.csv\"\n");
+    let page = stdout(&["import", &own, "--hardware", "h100", "--devices", "8"], 0);
+    let note = page.lines().find(|line| line.contains("names the list of a schedule")).unwrap();
+    assert!(note.contains("titan.toml:11") && note.ends_with("PLAN --schedule own.csv` plays it"), "{page}");
+    assert!(page.contains("tp=1,pp=4,vp=2,cp=1,ep=1,dp=2,mbs=1") && !page.contains("no effect"), "{page}");
+    let unknown = job("pipeline_parallel_schedule = \"Zigzag\"\n");
+    let error = refusal(&["import", &unknown, "--hardware", "h100", "--devices", "8"]);
+    assert!(
+        error.contains("titan.toml:10") && error.contains("`Zigzag`, which is no schedule of torchtitan"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_export_writes_is_read_back_as_the_same_plan() {
     let folder = Folder::new();
     let model = argument(&folder.path("model.json"));

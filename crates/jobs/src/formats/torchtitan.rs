@@ -21,8 +21,7 @@ static EFFECTS: Effects = Effects {
         training.steps training.warmup_steps training.max_norm training.dataset training.dataset_path
         training.seed training.gc_freq training.gc_debug training.mixed_precision_reduce hf_assets_path
         dump_folder model.hf_assets_path model.tokenizer_path model.print_after_conversion dataloader
-        parallelism.pipeline_parallel_schedule_csv parallelism.context_parallel_load_balancer
-        parallelism.disable_loss_parallel model_spec.attn_backend training.deterministic
+        parallelism.context_parallel_load_balancer parallelism.disable_loss_parallel model_spec.attn_backend training.deterministic
         training.dataloader loss lr_scheduler optimizer metrics checkpoint profiler profiling validator
         debug parallelism training compile comm model config training.compile optimizer.implementation
         optimizer.fused compile.components compile.backend activation_checkpoint.early_stop
@@ -34,8 +33,7 @@ static EFFECTS: Effects = Effects {
         job. profiling. profiler. metrics. optimizer. lr_scheduler. checkpoint. comm. validation.
         validator. memory_estimation. fault_tolerance. debug. loss. dataloader. float8. mx.
         training.dataloader. quantize. experimental.custom_import found call tokenizer. training.validation",
-    matters: "\
-        parallelism.pipeline_parallel_schedule_csv",
+    matters: "",
     by_sound: true,
 };
 
@@ -265,6 +263,12 @@ fn degrees(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> 
     Ok(())
 }
 
+/// Schedules with several parts of the model on each rank, in lower case.
+const SEVERAL: [&str; 6] =
+    ["interleaved1f1b", "loopedbfs", "interleavedzerobubble", "zbvzerobubble", "dualpipev", "pipelineschedulemulti"];
+/// Schedules with one part on each rank.
+const WHOLE: [&str; 3] = ["1f1b", "gpipe", "pipelineschedulesingle"];
+
 fn pipeline(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError> {
     let names = ["parallelism.pipeline_parallel_schedule", "experimental.pipeline_parallel_schedule"];
     let mut schedule = None;
@@ -272,6 +276,7 @@ fn pipeline(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         let found = settings.text(name)?;
         schedule = schedule.or(found);
     }
+    let list = settings.text("parallelism.pipeline_parallel_schedule_csv")?.filter(|fact| !fact.value.is_empty());
     let parts = settings
         .take("parallelism.module_fqns_per_model_part")
         .map(|setting| (setting.value.clone(), setting.place.clone()));
@@ -288,8 +293,19 @@ fn pipeline(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
         return Ok(());
     }
     let word = schedule.as_ref().map_or("1f1b".into(), |fact| fact.value.to_ascii_lowercase().replace('_', ""));
-    let several = ["interleaved1f1b", "loopedbfs", "interleavedzerobubble", "zbvzerobubble", "dualpipev"]
-        .contains(&word.as_str());
+    let several = SEVERAL.contains(&word.as_str());
+    if let Some(fact) = schedule.as_ref().filter(|_| !several && !WHOLE.contains(&word.as_str())) {
+        let problem = format!("is `{}`, which is no schedule of torchtitan", fact.value);
+        return Err(fact.place.error("pipeline_parallel_schedule", problem, "correct it"));
+    }
+    if let Some(list) = &list {
+        let near = if several { "interleaved 1F1B" } else { "1F1B" };
+        draft.note(format!(
+            "{} names the list of a schedule, which is predicted as {near}: `plantui simulate WORKLOAD PLAN --schedule {}` \
+            plays it",
+            list.place, list.value
+        ));
+    }
     match (&schedule, word.as_str()) {
         (Some(fact), "zbvzerobubble") => draft.set("schedule", fact.with("zb-v")),
         (Some(fact), "gpipe" | "loopedbfs" | "interleavedzerobubble" | "dualpipev") => {
