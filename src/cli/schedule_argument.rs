@@ -80,7 +80,7 @@ impl TypedValueParser for ScheduleParser {
 fn of_file(path: &Path) -> Result<Schedule, String> {
     let source = crate::text::printable(&path.display().to_string());
     let bytes = file::read_at_most(path, MOST_BYTES).map_err(|error| error.to_string())?;
-    let text = detect::text(&bytes, &source, &detect::PLAN).map_err(|error| error.to_string())?;
+    let text = detect::text(&bytes, &source, &detect::SCHEDULE).map_err(|error| error.to_string())?;
     let read = csv::read(text, &source).map_err(|error| error.to_string())?;
     read.notes.iter().for_each(|note| notice::note(note));
     Ok(Schedule::Given(GivenSchedule::new(&source, read.schedule)))

@@ -116,7 +116,7 @@ fn figures(pipeline: &Pipeline, schedule: Schedule) -> (f64, f64) {
 #[test]
 fn bubbles_and_memory_are_the_published_ones() {
     // F = 1, B = 2 with W = 1, F and B together 3.
-    for (ranks, microbatches) in [(4u32, 12u32), (8, 20), (8, 64)] {
+    for (ranks, microbatches) in [(4u32, 10u32), (4, 12), (8, 20), (8, 64)] {
         let (p, work) = (f64::from(ranks), 3.0 * f64::from(microbatches));
         let plain = equal(ranks, 1, microbatches);
         let halves = equal(ranks, 2, microbatches);
@@ -150,6 +150,16 @@ fn zb_2p_has_no_bubble_between_a_ranks_first_and_last_action() {
         let row: Vec<_> = timeline.row(stage, 0).iter().filter(|event| event.kind.lane() == 0).collect();
         let (start, end) = (row[0].start_s, row[row.len() - 1].end_s);
         assert_eq!(end - start, 72.0, "stage {stage}");
+    }
+}
+
+/// The middle of a long batch is not drawn, but counts.
+#[test]
+fn the_peak_of_a_long_batch_is_that_of_the_whole() {
+    for schedule in [Schedule::DualPipe, Schedule::DualPipeV, Schedule::Seq1F1B, Schedule::InterleavedZeroBubble] {
+        let (short, long) = (equal(16, 2, 64), equal(16, 2, 20_032));
+        assert!(simulate(&long, schedule).left_out.is_some());
+        assert_eq!(figures(&long, schedule).1, figures(&short, schedule).1, "{schedule:?}");
     }
 }
 

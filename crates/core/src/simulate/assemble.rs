@@ -2,7 +2,8 @@
 //! figures.
 
 use super::{
-    explicit, memory,
+    explicit,
+    memory::{self, ListedMemory},
     memory_parts::MemoryParts,
     order::{Computation, ComputationOrder},
     pipeline::{Pipeline, sound},
@@ -214,11 +215,10 @@ fn summarise(
             busy += width * f64::from(group.replicas) * own;
             let held = explicit::held_stage(pipeline, program, index);
             let fixed = held.fixed_bytes;
-            let memory = memory::listed_steps(fixed, program, order, clock, &lanes.lanes[first][0]);
-            let peak = memory.iter().map(|step| step.1).fold(fixed, f64::max);
-            timeline.peak_memory_bytes.push(peak);
-            timeline.peak_parts.push(MemoryParts::of(&held, peak - fixed));
-            timeline.memory.push(memory);
+            let most = ListedMemory::new(program, order).most();
+            timeline.peak_memory_bytes.push(fixed + most);
+            timeline.peak_parts.push(MemoryParts::of(&held, most));
+            timeline.memory.push(ListedMemory::new(program, order).steps(fixed, clock, &lanes.lanes[first][0]));
             continue;
         }
         timeline.busy_s.push(own * one + step);

@@ -45,6 +45,14 @@ pub const PLAN: ExpectedFile = ExpectedFile {
     model: "give a plan that `plantui plan --json` wrote, or a result of Piper",
 };
 
+/// Expects the list of a schedule.
+pub const SCHEDULE: ExpectedFile = ExpectedFile {
+    noun: "the list of a schedule",
+    make: "make one with `plantui export PLAN --to torch-schedule`",
+    give: "give a CSV file with a row of passes for each rank, as PyTorch writes it",
+    model: "give a CSV file with a row of passes for each rank, as PyTorch writes it",
+};
+
 /// Expects a model configuration.
 pub const CONFIGURATION: ExpectedFile = ExpectedFile {
     noun: "a model configuration",
