@@ -1,4 +1,4 @@
-//! What a schedule breaks: missing or repeated actions, a wrong order, a deadlock, memory that grows with the batch.
+//! Flaws of a schedule: missing or repeated actions, a wrong order, a deadlock, memory that grows with the batch.
 //!
 //! The validator shares no code with the simulator. A step can run if the actions that it needs have run: a forward pass
 //! needs that of the stage before; a backward pass its own forward pass and the backward pass of the stage behind; the
