@@ -239,7 +239,7 @@ impl Pipeline {
                         let even = if schedule == Schedule::DualPipe { "an even number of " } else { "" };
                         let least = 2 * count;
                         format!(
-                            "{name} over {count} stages{of} needs {even}at least {least} microbatches per replica, not {m}"
+                            "{name} over {count} stages needs {even}at least {least} microbatches on each replica; there are {m} microbatches{of}"
                         )
                     }
                     _ if rounds => format!(
