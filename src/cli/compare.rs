@@ -193,6 +193,11 @@ impl CompareArgs {
         let workload = Arc::new(workload);
         let limits = planning::resolve(&workload, &self.limits)?;
         let cost = TrainingCost::of(&self.cost, &workload)?;
+        if self.setup.all_schedules() && (cost.is_some() || self.sort != SortKey::Iteration) {
+            let flag = if cost.is_some() { "--tokens and --price say nothing" } else { "--sort changes nothing" };
+            let problem = format!("{flag} with --schedule all, which sorts each plan's schedules by time");
+            return Err(Failure::refused(problem, "leave it out, or choose one schedule"));
+        }
         let setup = self.setup.simulate();
         let (able, left_out) = self.planners(&workload, &limits)?;
         let mut entries = vec![];
@@ -216,7 +221,7 @@ impl CompareArgs {
         }
         let stopped = self.ask(able, setup, &mut entries)?;
         if self.setup.all_schedules() {
-            return self.schedules(&workload, &limits, &entries, &destination);
+            return self.schedules(&workload, &limits, &entries, (&left_out, &destination));
         }
         self.print_unused_flags(&workload, &limits, setup, &entries);
         columns::sort(&mut entries, |entry| entry, self.sort.column(), false);
@@ -250,7 +255,7 @@ impl CompareArgs {
         workload: &Workload,
         limits: &Limits,
         entries: &[ComparedPlan],
-        destination: &Destination,
+        (left_out, destination): (&[SkippedPlanner], &Destination),
     ) -> Result<CommandEnd, Failure> {
         let search = Search::new(self.deadline, self.seed);
         let mut plans = vec![];
@@ -274,6 +279,10 @@ impl CompareArgs {
             line(&mut text, format_args!("{}", report::about(workload)));
             line(&mut text, format_args!("limits: {}", report::limits(workload, limits)));
             schedule_table::tables(&mut text, &plans, limit);
+            for entry in entries.iter().filter(|entry| entry.value().is_none()) {
+                line(&mut text, format_args!("no plan: {}: {}", entry.name, entry.remarks.join("; ")));
+            }
+            skipped(&mut text, left_out);
             text
         };
         destination.write(&text)?;
@@ -467,13 +476,17 @@ fn report(
         report::table(&mut text, &table(group, reference_s, cost));
     }
     report::notes(&mut text, &remarks(entries));
-    // Planners of a family share their reason.
+    skipped(&mut text, left_out);
+    text
+}
+
+/// Planners that are left out. Those of a family share their reason.
+fn skipped(text: &mut String, left_out: &[SkippedPlanner]) {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for SkippedPlanner { id, reason } in left_out {
         reasons.entry(reason).or_default().push(id);
     }
     for (reason, ids) in reasons {
-        line(&mut text, format_args!("left out: {}: {reason}", ids.join(", ")));
+        line(text, format_args!("left out: {}: {reason}", ids.join(", ")));
     }
-    text
 }

@@ -83,5 +83,5 @@ fn of_file(path: &Path) -> Result<Schedule, String> {
     let text = detect::text(&bytes, &source, &detect::SCHEDULE).map_err(|error| error.to_string())?;
     let read = csv::read(text, &source).map_err(|error| error.to_string())?;
     read.notes.iter().for_each(|note| notice::note(note));
-    Ok(Schedule::Given(GivenSchedule::new(&source, read.schedule)))
+    Ok(Schedule::Given(GivenSchedule::new(read.schedule)))
 }

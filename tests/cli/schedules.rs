@@ -1,6 +1,6 @@
 //! Tables of all schedules, measured times of stages.
 
-use crate::{Folder, json, plantui, stdout};
+use crate::{Folder, TINY, json, plantui, stdout};
 
 /// A published model's plan under every schedule, as a paper would print it.
 #[test]
@@ -43,6 +43,7 @@ fn what_stage_times_cannot_be_is_refused() {
         (&["simulate", "inputs/stage-times.json", "--devices", "4"], "times of stages take no flags of a plan"),
         (&["simulate", "inputs/bert32a100.json"], "is simulated with a plan, and none is given"),
         (&["simulate", "nowhere.json"], "does not exist"),
+        (&["compare", TINY, "--schedule", "all", "--sort", "memory"], "--sort changes nothing with --schedule all"),
         (&["plan", "inputs/stage-times.json"], "measured times of stages"),
         (&["simulate", "inputs/stage-times.json", "--schedule", "all", "--format", "chrome-trace"], "one schedule"),
     ] {

@@ -153,6 +153,18 @@ fn zb_2p_has_no_bubble_between_a_ranks_first_and_last_action() {
     }
 }
 
+/// A list of a very long batch would not fit into memory.
+#[test]
+fn a_list_has_at_most_four_million_passes() {
+    let pipeline = equal(16, 2, 200_000);
+    for schedule in [Schedule::LoopedBfs, Schedule::DualPipe, Schedule::Seq1F1B, Schedule::InterleavedZeroBubble] {
+        let refused = pipeline.refusal(schedule).unwrap();
+        assert!(refused.contains("is played from a list, here of at most"), "{refused}");
+        assert!(pipeline.repair(schedule).unwrap().ends_with("microbatches or fewer work"));
+    }
+    assert_eq!(pipeline.refusal(Schedule::Interleaved), None);
+}
+
 /// The middle of a long batch is not drawn, but counts.
 #[test]
 fn the_peak_of_a_long_batch_is_that_of_the_whole() {
@@ -174,7 +186,7 @@ fn every_schedule_comes_back_from_its_file_with_the_same_time() {
         if !schedule.has_backward() {
             continue;
         }
-        let given = Schedule::Given(GivenSchedule::new("a.csv", read.schedule));
+        let given = Schedule::Given(GivenSchedule::new(read.schedule));
         let (own, again) = (simulate(&pipeline, schedule), simulate(&pipeline, given));
         assert_eq!(pipeline.refusal(given), None);
         assert_eq!(own.iteration_s, again.iteration_s, "{schedule:?}");
@@ -221,7 +233,7 @@ fn the_validator_and_the_simulator_agree_on_changed_schedules() {
         let flaws = validate::flaws(&listed);
         let broken = flaws.iter().find(|flaw| flaw.kind.breaks());
         let actions = listed.actions().count();
-        let given = Schedule::Given(GivenSchedule::new("changed", listed));
+        let given = Schedule::Given(GivenSchedule::new(listed));
         let timeline = simulate(&pipeline, given);
         let passes = timeline.events.iter().filter(|event| event.kind.lane() == 0).count();
         match broken {

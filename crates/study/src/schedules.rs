@@ -130,8 +130,10 @@ pub fn of_pipeline(pipeline: &Pipeline, kept: f64, limit: f64, search: &Search) 
 /// Assumptions of the table, a sentence each.
 pub fn assumptions(rows: &[ScheduleRow]) -> Vec<&'static str> {
     let there = |id: &[&str]| rows.iter().any(|row| row.figures.is_some() && id.contains(&row.id));
-    let mut told =
-        vec!["passes keep the plan's times, whatever the schedule; parts of a stage take equal shares of them"];
+    let mut told = vec![
+        "differences between schedules are simulated, not measured",
+        "passes keep the plan's times; parts of a stage take equal shares of them, even if its layers cannot be divided so",
+    ];
     if there(&["seq1f1b"]) {
         told.push("slices of a sequence take equal shares too, although attention gives later slices more work");
     }

@@ -492,8 +492,10 @@ fn long_batches_keep_their_period_in_every_schedule() {
     for schedule in Schedule::ALL {
         let time = |m| time(&chain(vec![stage(2.0, 4.0); 4], &[1.0; 3], m), schedule);
         let period = (time(8000) - time(4000)) / 4000.0;
-        let far = time(400_000);
-        assert!(close(far, time(4000) + 396_000.0 * period), "{schedule:?} {far} {period}");
+        // Lists are shorter than what has a period.
+        let long = if schedule.is_listed() { 80_000 } else { 400_000 };
+        let far = time(long);
+        assert!(close(far, time(4000) + f64::from(long - 4000) * period), "{schedule:?} {far} {period}");
     }
 }
 

@@ -4,7 +4,7 @@
 //! data or weights (`UNSHARD`, `SEND_F`, ..) are left out: the simulator makes transfers itself. An empty cell waits.
 //! `2F3.1` is slice 1 of microbatch 3, an extension.
 
-use super::{Action, ActionKind, ExplicitSchedule, Step, validate};
+use super::{Action, ActionKind, ExplicitSchedule, MOST_ACTIONS, Step, validate};
 use crate::source::LoadError;
 
 /// Actions that move data or weights, and compute nothing.
@@ -21,8 +21,6 @@ const MOVES: [&str; 10] = [
     "WAIT_SEND_B",
 ];
 
-/// Largest number of actions that is read.
-const MOST_ACTIONS: usize = 1 << 22;
 /// Largest number of a stage, microbatch or slice.
 const MOST: u32 = 1 << 20;
 
@@ -35,12 +33,6 @@ pub struct ReadSchedule {
     pub notes: Vec<String>,
 }
 
-/// True if a text is a schedule: its first cell is an action.
-pub fn is_schedule(text: &str) -> bool {
-    let first = text.lines().flat_map(|line| line.split(',')).map(str::trim).find(|cell| !cell.is_empty());
-    first.is_some_and(|cell| matches!(step(cell), Ok(Some(_))))
-}
-
 /// Reads a schedule.
 ///
 /// # Errors
@@ -48,7 +40,7 @@ pub fn is_schedule(text: &str) -> bool {
 /// ([`validate::flaws`]).
 pub fn read(text: &str, source: &str) -> Result<ReadSchedule, LoadError> {
     let mut ranks = vec![];
-    let (mut moves, mut actions) = (0usize, 0usize);
+    let (mut moves, mut actions) = (0usize, 0u64);
     for (row, line) in text.lines().enumerate() {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
@@ -66,7 +58,7 @@ pub fn read(text: &str, source: &str) -> Result<ReadSchedule, LoadError> {
                 }
             }
         }
-        actions += steps.len();
+        actions += steps.len() as u64;
         if actions > MOST_ACTIONS {
             let problem = format!("has more than {MOST_ACTIONS} actions");
             return Err(LoadError::file(source, problem, "give fewer microbatches: the middle repeats itself"));

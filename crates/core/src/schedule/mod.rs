@@ -153,6 +153,21 @@ impl ExplicitSchedule {
     }
 }
 
+/// Largest number of actions that a list may have: in memory, some 200 bytes for each.
+pub const MOST_ACTIONS: u64 = 1 << 22;
+
+/// True if a stage is on several ranks, each with a copy of it.
+pub fn has_copies(chunks: &[ScheduleChunk]) -> bool {
+    chunks.windows(2).any(|pair| pair[0].stage == pair[1].stage)
+}
+
+/// Chunk that follows one of a schedule's chunks: the next stage, where the same microbatches run.
+pub fn next_chunk(chunks: &[ScheduleChunk], own: &ScheduleChunk) -> Option<usize> {
+    let from = chunks.partition_point(|other| other.stage <= own.stage);
+    let behind = chunks[from..].iter().take_while(|other| other.stage == own.stage + 1);
+    behind.into_iter().position(|other| other.microbatches == own.microbatches).map(|at| from + at)
+}
+
 /// Stage on a rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScheduleChunk {
@@ -176,16 +191,16 @@ pub fn interleaved_round(stages: u32, microbatches: u32) -> Option<u32> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GivenSchedule(u32);
 
-/// Schedules of all handles. They stay until the program ends: a session makes few.
-static GIVEN: Mutex<Vec<(Arc<str>, Arc<ExplicitSchedule>)>> = Mutex::new(vec![]);
+/// Schedules of all handles. They stay until the program ends: a command reads one, a screen few.
+static GIVEN: Mutex<Vec<Arc<ExplicitSchedule>>> = Mutex::new(vec![]);
 
 impl GivenSchedule {
-    /// Handle of a schedule with a name for people.
-    pub fn new(name: &str, schedule: ExplicitSchedule) -> Self {
+    /// Handle of a schedule.
+    pub fn new(schedule: ExplicitSchedule) -> Self {
         let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = given.iter().position(|(own, known)| **known == schedule && &**own == name);
+        let known = given.iter().position(|known| **known == schedule);
         let index = known.unwrap_or_else(|| {
-            given.push((name.into(), Arc::new(schedule)));
+            given.push(Arc::new(schedule));
             given.len() - 1
         });
         GivenSchedule(index as u32)
@@ -193,11 +208,6 @@ impl GivenSchedule {
 
     /// The schedule.
     pub fn schedule(self) -> Arc<ExplicitSchedule> {
-        GIVEN.lock().unwrap_or_else(PoisonError::into_inner)[self.0 as usize].1.clone()
-    }
-
-    /// Its name.
-    pub fn name(self) -> Arc<str> {
-        GIVEN.lock().unwrap_or_else(PoisonError::into_inner)[self.0 as usize].0.clone()
+        GIVEN.lock().unwrap_or_else(PoisonError::into_inner)[self.0 as usize].clone()
     }
 }

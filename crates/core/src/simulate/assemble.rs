@@ -204,13 +204,12 @@ fn summarise(
             one += sound(stage.backward_s);
             step = if microbatches > 0.0 { sound(pipeline.settings.optimizer_step_s) } else { 0.0 };
         }
-        let step = step - pipeline.saved_s(schedule, index);
         let order = program.order(first);
         let width = f64::from(stage.devices.max(1));
         devices += width * f64::from(group.replicas);
         if schedule.is_listed() {
             // Pairs are in the order with the time that they take.
-            let own = clock.seconds(order_ticks(program, order)) + step + pipeline.saved_s(schedule, index);
+            let own = clock.seconds(order_ticks(program, order)) + step;
             timeline.busy_s.push(own);
             busy += width * f64::from(group.replicas) * own;
             let held = explicit::held_stage(pipeline, program, index);
@@ -221,6 +220,7 @@ fn summarise(
             timeline.memory.push(ListedMemory::new(program, order).steps(fixed, clock, &lanes.lanes[first][0]));
             continue;
         }
+        let step = step - pipeline.saved_s(schedule, index);
         timeline.busy_s.push(own * one + step);
         busy += width * (microbatches * one + f64::from(group.replicas) * step);
         let parts = program.parts() as f64;

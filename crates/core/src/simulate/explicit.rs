@@ -16,6 +16,7 @@ use crate::{
     schedule::{
         Action, ActionKind, ExplicitSchedule, Step,
         generate::{self, ScheduleShape},
+        has_copies, next_chunk,
     },
 };
 
@@ -92,13 +93,14 @@ pub(super) fn program(pipeline: &Pipeline, listed: &ExplicitSchedule, clock: &Ti
     let mut program = Program::default();
     program.microbatches = pipeline.microbatches * slices;
     let chunks = listed.chunks();
-    let copies = chunks.windows(2).any(|pair| pair[0].stage == pair[1].stage);
+    let copies = has_copies(&chunks);
     program.copies = copies;
     program.joint = true;
-    let of_rank = |rank: usize| chunks.iter().filter(|chunk| chunk.rank == rank).count() as u32;
+    let mut of_rank = vec![0; listed.ranks.len()];
+    chunks.iter().for_each(|chunk| of_rank[chunk.rank] += 1);
     let mut parts = vec![0; listed.ranks.len()];
     for own in &chunks {
-        let (stage, share) = if copies { (own.stage as usize, 1) } else { (own.rank, of_rank(own.rank)) };
+        let (stage, share) = if copies { (own.stage as usize, 1) } else { (own.rank, of_rank[own.rank]) };
         let source = &pipeline.stages[stage];
         let part = |seconds: f64| sound(seconds) / f64::from(share * slices);
         let (backward, recompute) = (part(source.backward_s), part(source.recompute_s.min(source.backward_s)));
@@ -132,9 +134,7 @@ pub(super) fn program(pipeline: &Pipeline, listed: &ExplicitSchedule, clock: &Ti
     };
     let trains = listed.actions().any(|(.., action)| action.kind != ActionKind::Forward);
     for (from, own) in chunks.iter().enumerate() {
-        let next =
-            chunks.iter().position(|other| other.stage == own.stage + 1 && other.microbatches == own.microbatches);
-        let Some(to) = next else { continue };
+        let Some(to) = next_chunk(&chunks, own) else { continue };
         let (a, b) = (own.rank, chunks[to].rank);
         let ticks = clock.ticks(between(a, b) / f64::from(slices));
         let send = |to: usize, Chunk { stage, part, .. }: &Chunk| {

@@ -14,7 +14,10 @@ use super::{
     settings::SimulatorSettings,
     wires::ReplicaRoute,
 };
-use crate::{plan::Schedule, plan::WarmUp};
+use crate::{
+    plan::{Schedule, WarmUp},
+    schedule::Step,
+};
 
 /// Transfer from its sender's side.
 #[derive(Debug, Clone, Copy)]
@@ -306,7 +309,16 @@ impl Pipeline {
             return 0.0;
         }
         let own = self.microbatches.div_ceil(self.stages[stage].replicas.max(1));
-        saving * order_of(self, schedule, stage, own).paired() as f64 / f64::from(self.virtual_stages(schedule))
+        let parts = f64::from(self.virtual_stages(schedule));
+        let pairs = match self.listed(schedule) {
+            Some(listed) => {
+                let steps = listed.ranks.get(stage).map_or(&[][..], Vec::as_slice);
+                steps.iter().filter(|step| matches!(step, Step::Overlap(..))).count() as f64
+                    / f64::from(listed.slices())
+            }
+            None => order_of(self, schedule, stage, own).paired() as f64,
+        };
+        saving * pairs / parts
     }
 
     /// True if forward and backward passes of different microbatches run side by side.
@@ -338,16 +350,8 @@ fn order_of(pipeline: &Pipeline, schedule: Schedule, stage: usize, own: u32) -> 
             order::interleaved(chunk, stages, pipeline.virtual_stages(schedule), own, pipeline.pairs())
         }
         Schedule::ZeroBubbleV => order::zero_bubble_v(chunk, stages, own),
-        Schedule::Combined
-        | Schedule::InterleavedZeroBubble
-        | Schedule::LoopedBfs
-        | Schedule::DualPipe
-        | Schedule::DualPipeV
-        | Schedule::Seq1F1B
-        | Schedule::Given(_) => match pipeline.listed(schedule) {
-            Some(listed) => explicit::program(pipeline, &listed, &TickScale::of(pipeline)).orders.swap_remove(stage),
-            None => ComputationOrder::default(),
-        },
+        // Those that are played from a list have no order of this kind.
+        _ => ComputationOrder::default(),
     }
 }
 

@@ -251,15 +251,12 @@ impl<T: Moment> SimulationState<T> {
             return self.step_together(program, worker, record, woken);
         }
         let parts = &program.chunks[chunk as usize];
-        let replica = program.workers[worker];
-        let microbatch = own * program.groups[replica.stage as usize].replicas + replica.replica;
+        let microbatch = program.microbatch(worker, own);
         let mut free = self.workers[worker].free;
         let mut start = free[0];
-        let (direction, ticks, kind, sends) = match work {
-            PassKind::Forward => (ACTIVATIONS, parts.pass(work, paired), EventKind::Forward, &parts.activations),
-            PassKind::Backward | PassKind::InputGradient => {
-                (GRADIENTS, parts.pass(work, paired), EventKind::Backward, &parts.gradients)
-            }
+        let (direction, kind) = match work {
+            PassKind::Forward => (ACTIVATIONS, EventKind::Forward),
+            PassKind::Backward | PassKind::InputGradient => (GRADIENTS, EventKind::Backward),
             PassKind::WeightGradient => {
                 // Its own backward came before it in the worker's order.
                 let end = start.after(parts.weights);
@@ -274,25 +271,41 @@ impl<T: Moment> SimulationState<T> {
             let Some(arrived) = inbox.take(microbatch) else { return false };
             start = start.later(arrived, &mut self.horizon);
         }
-        let end = start.after(ticks);
+        let end = start.after(parts.pass(work, paired));
         free[0] = end;
         record(Record { worker, chunk, microbatch, index, kind, start, end });
-        let engine = &mut free[1 + direction];
-        for send in sends {
-            let mut arrived = end;
-            if !send.local {
-                let start = engine.later(end, &mut self.horizon);
-                arrived = start.after(program.ticks(*send, microbatch));
-                *engine = arrived;
-                let kind = sending(direction, *send);
-                record(Record { worker, chunk, microbatch, index, kind, start, end: arrived });
-            }
-            if self.inboxes[send.to as usize][direction].deliver(microbatch, arrived, &mut self.horizon) {
-                woken(program.worker(send.to, microbatch));
-            }
-        }
+        let made = Record { worker, chunk, microbatch, index, kind, start: end, end };
+        self.send(program, made, &mut free[1 + direction], record, &mut woken);
         self.workers[worker] = WorkerState { done: index + 1, free };
         true
+    }
+
+    /// Sends the result of a pass, which is ready at the end of `made`, to all chunks that need it.
+    fn send(
+        &mut self,
+        program: &Program,
+        made: Record<T>,
+        engine: &mut T,
+        record: &mut impl FnMut(Record<T>),
+        woken: &mut impl FnMut(usize),
+    ) {
+        let parts = &program.chunks[made.chunk as usize];
+        let (direction, sends) = match made.kind {
+            EventKind::Forward => (ACTIVATIONS, &parts.activations),
+            _ => (GRADIENTS, &parts.gradients),
+        };
+        for send in sends {
+            let mut arrived = made.end;
+            if !send.local {
+                let start = engine.later(made.end, &mut self.horizon);
+                arrived = start.after(program.ticks(*send, made.microbatch));
+                *engine = arrived;
+                record(Record { kind: sending(direction, *send), start, end: arrived, ..made });
+            }
+            if self.inboxes[send.to as usize][direction].deliver(made.microbatch, arrived, &mut self.horizon) {
+                woken(program.worker(send.to, made.microbatch));
+            }
+        }
     }
 }
 
@@ -307,12 +320,10 @@ impl<T: Moment> SimulationState<T> {
         mut woken: impl FnMut(usize),
     ) -> bool {
         let index = self.workers[worker].done;
-        let replica = program.workers[worker];
-        let replicas = program.groups[replica.stage as usize].replicas;
         let pair = [index, index + 1].map(|index| {
             let operation = program.order(worker).at(index);
             let direction = if operation.work == PassKind::Forward { ACTIVATIONS } else { GRADIENTS };
-            (operation, direction, operation.own * replicas + replica.replica)
+            (operation, direction, program.microbatch(worker, operation.own))
         });
         if !pair
             .iter()
@@ -335,23 +346,9 @@ impl<T: Moment> SimulationState<T> {
         for (number, &(Computation { work, chunk, .. }, direction, microbatch)) in pair.iter().enumerate() {
             let kind = if work == PassKind::Forward { EventKind::Forward } else { EventKind::Backward };
             let index = index + number as u64;
-            record(Record { worker, chunk, microbatch, index, kind, start: starts[number], end: ends[number] });
-            let parts = &program.chunks[chunk as usize];
-            let sends = if direction == ACTIVATIONS { &parts.activations } else { &parts.gradients };
-            let engine = &mut free[1 + direction];
-            for send in sends {
-                let mut arrived = ends[1];
-                if !send.local {
-                    let start = engine.later(ends[1], &mut self.horizon);
-                    arrived = start.after(program.ticks(*send, microbatch));
-                    *engine = arrived;
-                    let kind = sending(direction, *send);
-                    record(Record { worker, chunk, microbatch, index, kind, start, end: arrived });
-                }
-                if self.inboxes[send.to as usize][direction].deliver(microbatch, arrived, &mut self.horizon) {
-                    woken(program.worker(send.to, microbatch));
-                }
-            }
+            let pass = Record { worker, chunk, microbatch, index, kind, start: starts[number], end: ends[number] };
+            record(pass);
+            self.send(program, Record { end: ends[1], ..pass }, &mut free[1 + direction], record, &mut woken);
         }
         self.workers[worker] = WorkerState { done: index + 2, free };
         true

@@ -3,7 +3,7 @@
 use super::{pipeline::Pipeline, settings::LinkModel};
 use crate::{
     plan::{Schedule, interleaved_round},
-    schedule::ExplicitSchedule,
+    schedule::{ExplicitSchedule, MOST_ACTIONS, has_copies},
     units,
 };
 
@@ -96,8 +96,8 @@ impl Pipeline {
                 "without overlap all gradients are reduced after the last backward pass".into()
             });
         }
-        // Newer schedules are named when they are requested.
-        let refused = Schedule::ALL.into_iter().take(6).filter_map(|other| self.refusal(other));
+        // The others are named where they are requested.
+        let refused = Schedule::OF_PLANS.into_iter().filter_map(|other| self.refusal(other));
         let mut refused: Vec<String> = refused.map(|reason| format!("not simulated: {reason}")).collect();
         refused.dedup();
         notes.extend(refused);
@@ -169,8 +169,7 @@ impl Pipeline {
             return Some((problem, format!("give {} microbatches, or another schedule", microbatches * replicas)));
         }
         let chunks = given.chunks();
-        let copies = chunks.windows(2).any(|pair| pair[0].stage == pair[1].stage);
-        if copies && given.stages() as usize != count {
+        if has_copies(&chunks) && given.stages() as usize != count {
             let stages = given.stages();
             let problem = format!("the schedule has copies of {stages} stages on {count} ranks");
             return Some((problem, "copies need as many stages as ranks".into()));
@@ -180,12 +179,9 @@ impl Pipeline {
 
     /// Reason why stages cannot be divided for a schedule that needs it, with its repair.
     fn no_parts(&self, schedule: Schedule) -> Option<(String, String)> {
-        use Schedule::{
-            EagerOneForwardOneBackward, GPipe, Inference, OneForwardOneBackward, SingleSample, ZeroBubbleH1,
-        };
         let name = schedule.name();
-        let any = [OneForwardOneBackward, GPipe, EagerOneForwardOneBackward, ZeroBubbleH1, Inference, SingleSample];
-        if any.contains(&schedule) {
+        let in_parts = schedule.least_parts() > 1;
+        if !schedule.is_listed() && !in_parts && schedule != Schedule::ZeroBubble2p {
             return None;
         }
         let count = self.stages.len();
@@ -216,6 +212,19 @@ impl Pipeline {
             return self.not_of_file(&given.schedule(), (count, replicas));
         }
         let ranks = count as u32;
+        if schedule.is_listed() {
+            let each = match schedule {
+                Schedule::Seq1F1B => self.settings.sequence_slices.max(1),
+                _ => self.virtual_stages(schedule),
+            };
+            let passes = if schedule.splits_backward() { 3 } else { 2 };
+            let of_one = u64::from(ranks) * u64::from(each) * passes;
+            let most = MOST_ACTIONS / of_one.max(1) * u64::from(replicas);
+            if u64::from(m) > most {
+                let problem = format!("{name} is played from a list, here of at most {most} microbatches, not {m}");
+                return Some((problem, format!("{most} microbatches or fewer work")));
+            }
+        }
         if schedule == Schedule::DualPipe && count % 2 == 1 {
             return Some((format!("{name} needs an even number of stages, not {count}"), "add a stage".into()));
         }
