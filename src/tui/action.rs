@@ -39,6 +39,10 @@ pub enum Action {
     WouldHelp,
     ShowWouldHelp,
     NextSection,
+    /// Lists all schedules with time and memory.
+    Schedules,
+    /// Edits the order of the passes.
+    EditSchedule,
     NextSchedule,
     /// Plans again for a schedule that the plan cannot run.
     PlanForSchedule,

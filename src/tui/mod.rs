@@ -39,6 +39,8 @@ mod playing;
 mod readable;
 mod recent;
 mod request;
+mod schedule_editor;
+mod schedule_list;
 mod shown;
 mod side_job;
 mod simulated;

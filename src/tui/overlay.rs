@@ -8,6 +8,8 @@ use super::{
     export_form::ExportForm,
     keymap::Keymap,
     open_form::OpenForm,
+    schedule_editor::ScheduleEditor,
+    schedule_list::ScheduleList,
     widget::filter::Filter,
 };
 
@@ -30,6 +32,12 @@ pub(super) enum Overlay {
     Ask(Box<AskForm>),
     /// Number of a pin, and its new name.
     Rename(u64, Input),
+    /// All schedules of the shown plan.
+    Schedules(Box<ScheduleList>),
+    /// Editor of a schedule.
+    EditSchedule(Box<ScheduleEditor>),
+    /// The editor, and the file to write its schedule to.
+    SaveSchedule(Box<ScheduleEditor>, Input),
 }
 
 /// Entries of the action table for the help, by index. Without a search text those of the current context come first.

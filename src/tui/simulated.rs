@@ -10,6 +10,7 @@ use super::shown::ShownRun;
 use crate::{
     family,
     planner::Search,
+    schedule::{ExplicitSchedule, Step},
     simulate::{CriticalPath, Event, EventKind, Pipeline, Schedule, Setup, Timeline, critical_path, simulate_unless},
     study::{losses::Losses, prediction_gap::PredictionGap},
 };
@@ -63,6 +64,8 @@ struct Row {
     reduces: Range<usize>,
     /// Activation sends, then gradient sends.
     sends: [Range<usize>; 2],
+    /// Passes that run side by side: the events of each pair, in order of start.
+    pairs: Vec<Range<usize>>,
     /// Intervals in which the simulator leaves out repeating events of a long iteration.
     gaps: Vec<(f64, f64)>,
 }
@@ -111,7 +114,8 @@ impl Simulated {
         let schedule = pipeline.schedule(setup.schedule);
         let timeline = simulate_unless(&pipeline, schedule, &stopped)?;
         let path = critical_path(&pipeline, schedule, &timeline);
-        let rows = rows(&timeline);
+        let listed = schedule.has_pairs().then(|| pipeline.explicit(schedule)).flatten();
+        let rows = rows(&timeline, listed.as_deref());
         let mut critical = path.events.clone();
         critical.sort_unstable();
         let promise = PredictionGap::of(&shown.workload, &shown.limits, plan, score, &timeline);
@@ -183,6 +187,14 @@ impl Simulated {
     /// Compute events of a replica that touch an interval, as a contiguous slice.
     pub(super) fn compute(&self, stage: usize, replica: u32, from: f64, to: f64) -> &[Event] {
         self.row(stage, replica).map_or(&[], |row| self.touching(row.compute.clone(), from, to))
+    }
+
+    /// Pairs of passes that run side by side on a replica and touch an interval: the events of each.
+    pub(super) fn pairs(&self, stage: usize, replica: u32, from: f64, to: f64) -> impl Iterator<Item = &[Event]> {
+        let pairs = self.row(stage, replica).map_or(&[][..], |row| &row.pairs);
+        let events = |range: &Range<usize>| &self.timeline.events[range.clone()];
+        let first = pairs.partition_point(|pair| events(pair).last().is_some_and(|event| event.end_s <= from));
+        pairs[first..].iter().map(events).take_while(move |pair| pair[0].start_s < to)
     }
 
     /// True for activations, and for gradients, if a replica sends them in an interval.
@@ -267,12 +279,30 @@ impl Simulated {
     }
 }
 
-fn rows(timeline: &Timeline) -> Vec<Vec<Row>> {
-    let replicas = |(stage, &count): (usize, &u32)| (0..count).map(|r| row(timeline, stage, r)).collect();
+fn rows(timeline: &Timeline, listed: Option<&ExplicitSchedule>) -> Vec<Vec<Row>> {
+    let steps = |stage: usize| listed.and_then(|listed| listed.ranks.get(stage)).map_or(&[][..], Vec::as_slice);
+    let replicas = |(stage, &count): (usize, &u32)| (0..count).map(|r| row(timeline, stage, r, steps(stage))).collect();
     timeline.replicas.iter().enumerate().map(replicas).collect()
 }
 
-fn row(timeline: &Timeline, stage: usize, replica: u32) -> Row {
+/// Events of the pairs among the compute events `first..`. `steps` are those of the rank.
+fn pairs(events: &[Event], first: usize, steps: &[Step]) -> Vec<Range<usize>> {
+    let mut pairs = vec![];
+    let mut at = 0;
+    for step in steps {
+        let begin = at;
+        for _ in step.actions() {
+            // A backward pass may recompute first.
+            at += usize::from(events.get(at).is_some_and(|event| event.kind == EventKind::Recompute)) + 1;
+        }
+        if matches!(step, Step::Overlap(..)) && at <= events.len() {
+            pairs.push(first + begin..first + at);
+        }
+    }
+    pairs
+}
+
+fn row(timeline: &Timeline, stage: usize, replica: u32, steps: &[Step]) -> Row {
     let key = (stage as u32, replica);
     let first = timeline.events.partition_point(|e| (e.stage, e.replica) < key);
     let events = timeline.row(stage, replica);
@@ -284,6 +314,8 @@ fn row(timeline: &Timeline, stage: usize, replica: u32) -> Row {
         reduces: first + gradients..first + events.len(),
         sends: [first + compute..first + activations, first + activations..first + gradients],
         gaps: gaps(&events[..compute], timeline.left_out.as_ref()),
+        // Not all events of a long iteration are there.
+        pairs: if timeline.left_out.is_none() { pairs(&events[..compute], first, steps) } else { vec![] },
     };
     let mut sums = [0.0; 5];
     row.before.push(sums);
@@ -349,7 +381,7 @@ mod tests {
 
     fn simulated(events: Vec<Event>, left_out: Option<Range<u32>>) -> Simulated {
         let timeline = Timeline { events, left_out, replicas: vec![1], iteration_s: 20.0, ..Timeline::default() };
-        let rows = rows(&timeline);
+        let rows = rows(&timeline, None);
         let workload = Arc::new(crate::workload::builtin());
         let planner = crate::planner::all()[0].info();
         let limits = family::resolve(&workload, &GivenLimits::default()).unwrap();

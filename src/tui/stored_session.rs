@@ -29,6 +29,8 @@ pub(super) struct StoredSession {
     pub(super) options: BTreeMap<String, Vec<String>>,
     /// Id of the schedule.
     pub(super) schedule: String,
+    /// Schedule of the user's as CSV, if it is in force; else empty.
+    pub(super) own_schedule: String,
     /// Changed settings of the simulator: text by id.
     pub(super) simulator: BTreeMap<String, String>,
     /// Changed dials of the workload: text by id.

@@ -20,9 +20,13 @@ pub(super) enum StudyKind {
     Incumbent,
     /// Timeline of an edited plan.
     Edited,
+    /// All schedules of the shown plan.
+    Schedules,
+    /// Timeline of an edited schedule.
+    EditedSchedule,
 }
 
-const KINDS: usize = 6;
+const KINDS: usize = 8;
 
 /// Running studies, by kind.
 #[derive(Debug, Default)]

@@ -369,7 +369,7 @@ fn another_schedule_plays_every_row_again() {
     screen.resize(160, 40);
     screen.keys("5a");
     let before = screen.text();
-    screen.keys("s");
+    screen.keys("]");
     let text = screen.text();
     assert!(text.contains("all simulated as GPipe"), "{text}");
     assert!(!text.contains('○'), "{text}");

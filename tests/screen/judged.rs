@@ -164,7 +164,7 @@ fn edits_are_heard_in_overview_and_the_cursor_stays_with_its_stage() {
     screen.act(Action::Show(View::Overview));
     screen.focus(Focus::View);
     let before = screen.text();
-    screen.keys("]");
+    screen.keys("s");
     let text = screen.text();
     if text.contains("edited by hand") {
         screen.keys("u");

@@ -253,7 +253,7 @@ fn the_timeline_zooms_pans_and_tells_what_is_under_the_cursor() {
     assert_ne!(line(&screen.text(), "cursor"), moved);
     screen.keys("---");
     assert!(!screen.text().contains("shown:"));
-    screen.keys("s");
+    screen.keys("]");
     assert!(line(&screen.text(), "per iteration").contains("GPipe"));
 }
 
@@ -325,7 +325,7 @@ fn the_timeline_plays_what_the_plan_can_and_marks_its_critical_path() {
         let name =
             ["eager 1F1B", "1F1B", "GPipe", "ZB-H1", "inference"].into_iter().find(|name| figures.contains(name));
         simulated.push(name.unwrap_or_else(|| panic!("{text}")));
-        screen.keys("s");
+        screen.keys("]");
     }
     assert_eq!(simulated, ["1F1B", "GPipe", "eager 1F1B", "ZB-H1", "inference"]);
     assert!(screen.text().contains("1F1B"));

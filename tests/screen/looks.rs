@@ -57,7 +57,7 @@ fn ascii_mode_draws_ascii() {
     request.ascii = true;
     let mut screen = screen(request);
     screen.focus(Focus::View);
-    for keys in ["1", " ", ".", "2", "*", "3", "4", "+++++", "5", "s", "s", "s", "?", "\u{1b}"] {
+    for keys in ["1", " ", ".", "2", "*", "3", "4", "+++++", "5", "s", "\u{1b}", "4", "E", "\u{1b}", "?", "\u{1b}"] {
         if keys == "\u{1b}" {
             screen.key(KeyCode::Esc, KeyModifiers::NONE);
         } else {

@@ -16,6 +16,7 @@ mod placement;
 mod planners;
 mod rebound;
 mod reload;
+mod schedules;
 mod search;
 mod sessions;
 mod sizes;

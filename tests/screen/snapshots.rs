@@ -7,7 +7,7 @@ use super::{file, native, tiny};
 
 /// Compares the text of a screen with its snapshot. The header is taken without the time of planning, which is at its
 /// right end, and without its blanks.
-fn compare(name: &str, screen: &mut Offscreen) {
+pub(crate) fn compare(name: &str, screen: &mut Offscreen) {
     let text = screen.text();
     let (header, rest) = text.split_once('\n').expect("a screen has several rows");
     let header: Vec<&str> = header.split_whitespace().collect();

@@ -291,7 +291,7 @@ fn a_batch_too_long_for_its_settings_is_told_and_nothing_breaks() {
         "{text}"
     );
     screen.focus(Focus::View);
-    for key in ["n", "N", "+", "-", "0", "x", "s"] {
+    for key in ["n", "N", "+", "-", "0", "x", "]"] {
         screen.keys(key);
         screen.draw();
     }

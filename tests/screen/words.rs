@@ -69,7 +69,7 @@ fn of_changes_that_yield_the_same_only_the_cheapest_is_told() {
 #[test]
 fn a_key_plans_for_a_schedule_that_the_plan_cannot_run() {
     let mut screen = opened(piper(tiny()), 120, 36, "4");
-    screen.keys("s");
+    screen.keys("]");
     let told = screen.text().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("v plans for one of them"), "{told}");
     screen.keys("v");

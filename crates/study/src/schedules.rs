@@ -46,7 +46,7 @@ pub struct ScheduleFigures {
     pub samples_per_s: f64,
     /// Idle share of device time, 0 to 1.
     pub idle: f64,
-    /// Peak memory over all devices, bytes, with what is kept free.
+    /// Peak memory over all devices, bytes.
     pub peak_memory_bytes: f64,
     /// True if the peak is within the limit; `None` without a limit.
     pub fits: Option<bool>,
@@ -70,18 +70,27 @@ pub fn all(
     else {
         return Err(crate::run::no_routes(search));
     };
-    let kept = workload.training().map_or(0.0, |profile| profile.settings.reserve_bytes);
-    of_pipeline(&pipeline, kept, limits.memory_limit(), search)
+    of_pipeline(&pipeline, &of_training(), limits.memory_limit(), search)
 }
 
-/// The same for a pipeline. `kept` bytes of each device stay free; `limit` is its memory.
+/// Built-in schedules of training, in display order.
+pub fn of_training() -> Vec<Schedule> {
+    Schedule::ALL.into_iter().filter(|schedule| schedule.has_backward()).collect()
+}
+
+/// The same for a pipeline and given schedules. `limit` is the memory of a device, bytes.
 ///
 /// # Errors
 /// Reason why a simulation was given up, as a sentence.
-pub fn of_pipeline(pipeline: &Pipeline, kept: f64, limit: f64, search: &Search) -> Result<Vec<ScheduleRow>, String> {
-    let trains = Schedule::ALL.into_par_iter().filter(|schedule| schedule.has_backward());
-    let rows: Result<Vec<ScheduleRow>, String> = trains
-        .map(|schedule| {
+pub fn of_pipeline(
+    pipeline: &Pipeline,
+    schedules: &[Schedule],
+    limit: f64,
+    search: &Search,
+) -> Result<Vec<ScheduleRow>, String> {
+    let rows: Result<Vec<ScheduleRow>, String> = schedules
+        .par_iter()
+        .map(|&schedule| {
             let refused = pipeline.refusal(schedule);
             let figures = match refused {
                 Some(_) => None,
@@ -89,7 +98,7 @@ pub fn of_pipeline(pipeline: &Pipeline, kept: f64, limit: f64, search: &Search) 
                     // A plan with virtual stages runs 1F1B interleaved; the row of 1F1B shows it without.
                     let whole = Pipeline { interleaved: false, ..pipeline.clone() };
                     let timeline = Simulation::of(whole, schedule, search)?.timeline;
-                    let bytes = timeline.peak_memory() + kept;
+                    let bytes = timeline.peak_memory();
                     Some(ScheduleFigures {
                         iteration_s: timeline.iteration_s,
                         samples_per_s: timeline.samples_per_s,

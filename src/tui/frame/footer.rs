@@ -155,8 +155,19 @@ fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
             (&["left", "right"], "choose"),
             (&["esc"], "close"),
         ],
+        Overlay::Schedules(_) => &[(&["enter"], "take"), (&["up", "down"], "choose"), (&["esc"], "close")],
+        Overlay::EditSchedule(_) => &[
+            (&["[", "]"], "move"),
+            (&["p"], "pair"),
+            (&["b"], "divide backward"),
+            (&["u", "U"], "undo"),
+            (&["n"], "what is wrong"),
+            (&["e"], "save"),
+            (&["enter"], "take"),
+            (&["esc"], "close"),
+        ],
         // Drawn over this line.
-        Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_) => &[],
+        Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_) | Overlay::SaveSchedule(..) => &[],
     };
     let spelled = |key: &&str| if ascii && *key == "enter" { "Enter".into() } else { keymap::shown(key) };
     let hint =
@@ -165,7 +176,12 @@ fn overlay_hints(overlay: &Overlay, ascii: bool) -> Vec<Hint> {
         Overlay::Export(_) => Some(("type".to_string(), "a file name".to_string())),
         Overlay::Help(_) | Overlay::Palette(_) | Overlay::Open(_) => Some(("type".into(), "to search".into())),
         Overlay::Ask(_) => Some(("type".into(), "a value".into())),
-        Overlay::Find(_) | Overlay::Rename(..) | Overlay::Range(_) => None,
+        Overlay::Find(_)
+        | Overlay::Rename(..)
+        | Overlay::Range(_)
+        | Overlay::Schedules(_)
+        | Overlay::EditSchedule(_)
+        | Overlay::SaveSchedule(..) => None,
     };
     keys.iter().map(hint).chain(typed).collect()
 }
@@ -181,6 +197,15 @@ pub(super) fn draw_find(frame: &mut Frame<'_>, area: Rect, model: &Model, input:
 /// Draws the name of a pin over the last line.
 pub(super) fn draw_rename(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
     draw_line(frame, area, model, input, "name:", "Enter keep  Esc cancel");
+}
+
+/// Draws the file of an edited schedule over the last line. An error stays beside it.
+pub(super) fn draw_save_schedule(frame: &mut Frame<'_>, area: Rect, model: &Model, input: &Input) {
+    let told = match &model.message {
+        Some((Tone::Refused, why)) => why.clone(),
+        _ => "Enter write  Esc back".into(),
+    };
+    draw_line(frame, area, model, input, "file:", &told);
 }
 
 /// Draws the values to sweep over the last line. An error stays beside them.

@@ -19,6 +19,7 @@ mod help;
 mod no_plan;
 mod open;
 mod panel;
+mod schedules;
 mod term;
 
 use ratatui::{
@@ -285,6 +286,12 @@ fn draw_overlay(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         Overlay::Range(input) => footer::draw_range(frame, area, model, input),
         Overlay::Ask(form) => ask::draw(frame, area, model, form),
         Overlay::Rename(_, input) => footer::draw_rename(frame, area, model, input),
+        Overlay::Schedules(list) => schedules::draw(frame, area, model, list),
+        Overlay::EditSchedule(editor) => schedules::draw_editor(frame, area, model, editor),
+        Overlay::SaveSchedule(editor, input) => {
+            schedules::draw_editor(frame, area, model, editor);
+            footer::draw_save_schedule(frame, area, model, input);
+        }
     }
 }
 

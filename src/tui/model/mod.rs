@@ -166,6 +166,8 @@ impl Model {
                 setup,
                 first_settings: request.simulator,
                 simulated: None,
+                own_schedule: Some(request.schedule).filter(|own| matches!(own, Schedule::Given(_))),
+                schedule_editor: None,
                 playing: Playing::default(),
             },
             appearance: Appearance {

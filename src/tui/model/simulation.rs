@@ -7,6 +7,7 @@ use crate::{
     tui::{
         panel_rows::PanelRow,
         playing::{FRAMES, Playhead, Playing},
+        schedule_editor::ScheduleEditor,
         simulated::Simulated,
     },
 };
@@ -19,6 +20,10 @@ pub(in crate::tui) struct Simulation {
     pub(in crate::tui) first_settings: SimulatorSettings,
     /// Timeline of its plan.
     pub(in crate::tui) simulated: Option<Arc<Simulated>>,
+    /// Schedule of the user's, from a file or an edit.
+    pub(in crate::tui) own_schedule: Option<Schedule>,
+    /// Closed editor whose edits are kept.
+    pub(in crate::tui) schedule_editor: Option<Box<ScheduleEditor>>,
     /// Playback of the simulated iteration.
     pub(in crate::tui) playing: Playing,
 }

@@ -81,12 +81,17 @@ impl Model {
     }
 
     pub(in crate::tui) fn key_in_overlay(&mut self, overlay: Overlay, key: &KeyEvent) -> Effects {
-        if key.code == KeyCode::Esc {
-            // Free the core: nobody waits for the answer any more.
+        let keeps = matches!(overlay, Overlay::EditSchedule(_) | Overlay::SaveSchedule(..));
+        if key.code == KeyCode::Esc && !keeps {
+            // Free the cores: nobody waits for the answers any more.
             self.planning.cancel_study(StudyKind::Ask);
+            self.planning.cancel_study(StudyKind::Schedules);
             return vec![];
         }
         match overlay {
+            Overlay::Schedules(list) => self.key_in_schedules(list, key),
+            Overlay::EditSchedule(editor) => self.key_in_schedule_editor(editor, key),
+            Overlay::SaveSchedule(editor, input) => self.key_in_save_schedule(editor, input, key),
             Overlay::Help(mut filter) => {
                 let count = filter.matches(&overlay::table_texts(&self.appearance.keymap)).len();
                 if key.code != KeyCode::Enter {
@@ -151,6 +156,12 @@ impl Model {
             }
             MouseEventKind::Down(MouseButton::Left) => {
                 self.message = None;
+                if let Some(Overlay::EditSchedule(editor) | Overlay::SaveSchedule(editor, _)) =
+                    self.overlay.take_if(|open| matches!(open, Overlay::EditSchedule(_) | Overlay::SaveSchedule(..)))
+                {
+                    self.simulation.schedule_editor = Some(editor);
+                    return vec![];
+                }
                 if self.overlay.take().is_some() || self.panel.editing.take().is_some() {
                     return vec![];
                 }

@@ -31,17 +31,17 @@ impl Model {
                 .appearance
                 .keymap
                 .of_action(Action::PlanForSchedule)
-                .filter(|_| self.plannable_schedule().is_some());
+                .filter(|_| self.plannable_schedule(None).is_some());
             let key = key.map(|key| format!("; {key} plans for one of them")).unwrap_or_default();
             let told = format!("{}; left out: {}: {why}{key}", next.name(), left_out.join(", "));
             self.message = Some((Tone::Done, told));
         }
     }
 
-    /// Plans again for a schedule that the plan cannot run: with the planner in force if it supports one, else with the
-    /// first that does.
-    pub(in crate::tui) fn plan_for_schedule(&mut self) -> Effects {
-        let Some((planner, spec, value, schedule)) = self.plannable_schedule() else {
+    /// Plans again for a schedule that the plan cannot run, of those `wanted` or of all: with the planner in force if it
+    /// supports one, else with the first that does.
+    pub(in crate::tui) fn plan_for_schedule(&mut self, wanted: Option<Schedule>) -> Effects {
+        let Some((planner, spec, value, schedule)) = self.plannable_schedule(wanted) else {
             let why = "no planner plans for a schedule that this plan cannot run";
             self.message = Some((Tone::Refused, why.into()));
             return vec![];
@@ -54,10 +54,16 @@ impl Model {
         effects
     }
 
-    /// First schedule that the plan refuses and a planner supports, with that planner and its option.
-    fn plannable_schedule(&self) -> Option<(usize, &'static OptionSpec, OptionValue, Schedule)> {
+    /// First schedule that the plan refuses and a planner supports, with that planner and its option. `wanted` is the only
+    /// one to look for.
+    pub(in crate::tui) fn plannable_schedule(
+        &self,
+        wanted: Option<Schedule>,
+    ) -> Option<(usize, &'static OptionSpec, OptionValue, Schedule)> {
         let simulated = self.simulation.simulated.as_ref().filter(|simulated| !simulated.pipeline.runs_once())?;
-        let refused = Schedule::ALL.into_iter().filter(|&schedule| simulated.pipeline.refusal(schedule).is_some());
+        let asked = |schedule: &Schedule| wanted.is_none_or(|wanted| wanted == *schedule);
+        let refused = Schedule::ALL.into_iter().filter(asked);
+        let mut refused = refused.filter(|&schedule| simulated.pipeline.refusal(schedule).is_some());
         let others = (0..self.session.planners.len())
             .filter(|&other| other != self.session.planner && self.session.is_native(other));
         let planners: Vec<usize> = std::iter::once(self.session.planner).chain(others).collect();
@@ -71,6 +77,6 @@ impl Model {
             let tried = planner == self.session.planner && self.session.option_value(spec) == value;
             (!tried).then_some((planner, spec, value, schedule))
         };
-        refused.into_iter().find_map(|schedule| planners.iter().find_map(|&planner| offers(planner, schedule)))
+        refused.find_map(|schedule| planners.iter().find_map(|&planner| offers(planner, schedule)))
     }
 }

@@ -17,6 +17,7 @@ mod left_out;
 mod palette;
 mod playing;
 mod reload;
+mod schedules;
 mod session;
 mod studies;
 mod suggestions;
@@ -112,8 +113,10 @@ impl Model {
             Action::Convergence => self.planning.chart = !self.planning.chart,
             Action::NextObjective => return self.next_objective(),
             Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
+            Action::Schedules => return self.open_schedules(),
+            Action::EditSchedule => return self.open_schedule_editor(),
             Action::NextSchedule => return self.next_schedule(),
-            Action::PlanForSchedule => return self.plan_for_schedule(),
+            Action::PlanForSchedule => return self.plan_for_schedule(None),
             Action::HowSimulated => self.go_to_simulator_rows(),
             Action::Ask => self.open_ask(),
             Action::Pin => self.pin(),

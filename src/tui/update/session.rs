@@ -6,9 +6,11 @@ use crate::{
     cluster::LimitKind,
     family,
     planner::Options,
+    schedule::{GivenSchedule, csv},
     simulate::{Schedule, SimulatorSetting},
     tui::{
         model::{Model, Tone, View},
+        schedule_editor::MOST_STEPS,
         stored_session::{Asked, MACHINES, StoredSession},
         turned,
     },
@@ -60,6 +62,7 @@ impl Model {
             planner: self.session.current_planner().info().id.into(),
             options,
             schedule: self.simulation.setup.schedule.id().into(),
+            own_schedule: own_schedule(self.simulation.setup.schedule),
             simulator,
             dials: turned::since(&self.session.first_dials, &self.session.dials),
             view: self.view.id(),
@@ -91,6 +94,14 @@ impl Model {
             self.simulation.setup =
                 if schedule == Schedule::ALL[0] { self.simulation.setup } else { self.simulation.setup.with(schedule) };
         }
+        if !session.own_schedule.is_empty()
+            && !asked.schedule
+            && let Ok(own) = csv::read(&session.own_schedule, "the last session")
+        {
+            let own = Schedule::Given(GivenSchedule::new(own.schedule));
+            self.simulation.own_schedule = Some(own);
+            self.simulation.setup = self.simulation.setup.with(own);
+        }
         for (id, text) in &session.simulator {
             let Some(setting) = SimulatorSetting::find(id) else { continue };
             if let Ok(settings) = setting.parse(text, &self.simulation.setup.settings) {
@@ -107,6 +118,14 @@ impl Model {
             self.message = Some((Tone::Done, text.into()));
         }
     }
+}
+
+/// A schedule of the user's as CSV. Empty for a built-in one, and for one that is too long to keep.
+fn own_schedule(schedule: Schedule) -> String {
+    let Schedule::Given(given) = schedule else { return String::new() };
+    let listed = given.schedule();
+    let steps: usize = listed.ranks.iter().map(Vec::len).sum();
+    if steps <= MOST_STEPS { csv::write(&listed) } else { String::new() }
 }
 
 /// Text of a limit that parses back to the same number.

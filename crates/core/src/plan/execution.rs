@@ -116,7 +116,7 @@ impl Schedule {
             Schedule::DualPipe => "DualPipe",
             Schedule::DualPipeV => "DualPipeV",
             Schedule::Seq1F1B => "Seq1F1B",
-            Schedule::Given(_) => "the schedule of the file",
+            Schedule::Given(_) => "your schedule",
             Schedule::Inference => "inference",
             Schedule::SingleSample => "single sample",
         }

@@ -1,12 +1,13 @@
 //! Schedules as values: for each rank an ordered list of actions on stages and microbatches.
 //!
-//! [`generate`] makes the published schedules, [`csv`] reads and writes the files of `torch.distributed.pipelining`, and
-//! [`validate`] lists what a schedule breaks. The simulator plays any valid one ([`crate::simulate`]). Everything is
+//! [`generate`] makes the published schedules, [`csv`] reads and writes the files of `torch.distributed.pipelining`,
+//! [`edit`] changes a list by hand, and [`validate`] lists what a schedule breaks. The simulator plays any valid one ([`crate::simulate`]). Everything is
 //! `O(actions)`.
 //!
 //! A schedule of another program is a [`GivenSchedule`], a handle that can be copied like the names of the built-in ones.
 
 pub mod csv;
+pub mod edit;
 pub mod generate;
 pub mod validate;
 

@@ -178,5 +178,9 @@ pub(super) fn held_stage(pipeline: &Pipeline, program: &Program, rank: usize) ->
     }
     // The second copy goes the other way.
     let other = &pipeline.stages[pipeline.stages.len() - 1 - rank];
-    PipelineStage { fixed_bytes: own.fixed_bytes + other.fixed_bytes, parts: own.parts.plus(&other.parts), ..own }
+    // Buffers serve one pass at a time, so a device needs them once.
+    let shared = own.parts.buffers.min(other.parts.buffers);
+    let mut parts = own.parts.plus(&other.parts);
+    parts.buffers -= shared;
+    PipelineStage { fixed_bytes: own.fixed_bytes + other.fixed_bytes - shared, parts, ..own }
 }

@@ -25,6 +25,7 @@ pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(HERE, A::SortNext, &[">"], "Sort by next", "sort by the column to the right", ""),
     entry(HERE, A::SortPrevious, &["<"], "Sort by previous", "sort by the column to the left", "sort"),
     entry(HERE, A::SortReverse, &["r"], "Reverse order", "worst first, or best first", ""),
-    entry(HERE, A::NextSchedule, &["s"], "Next schedule", "simulate all plans under another schedule", "schedule"),
+    entry(HERE, A::Schedules, &["s"], "Schedules", "simulate all plans under another schedule", "schedules"),
+    entry(HERE, A::NextSchedule, &["]"], "Next schedule", "simulate all plans under the next schedule", ""),
     entry(HERE, A::RenamePin, &["n"], "Name pin", "rename the selected pin", ""),
 ];

@@ -115,13 +115,20 @@ fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> 
     // Name the part, if a schedule puts several parts of the model on a device.
     let parts = simulated.pipeline.virtual_stages(simulated.schedule());
     let in_part = |event: &Event| if parts > 1 { format!(", part {}", event.part + 1) } else { String::new() };
-    let mut told = match compute {
-        Some(event) => vec![
+    let pair = simulated.pairs(stage, replica, time, time.next_up()).next();
+    let mut told = match (compute, pair) {
+        (Some(_), Some([first, .., last])) => vec![
+            format!("{}{}", words(first), in_part(first)),
+            format!("beside {}{}", words(last), in_part(last)),
+            format!("on {of},"),
+            format!("{} until {}", units::seconds(last.end_s - first.start_s), units::seconds(last.end_s)),
+        ],
+        (Some(event), _) => vec![
             format!("{}{}", words(&event), in_part(&event)),
             format!("on {of},"),
             format!("{} until {}", units::seconds(event.end_s - event.start_s), units::seconds(event.end_s)),
         ],
-        None if simulated.left_out(stage, replica, time) => {
+        _ if simulated.left_out(stage, replica, time) => {
             let left_out = simulated.timeline.left_out.clone().unwrap_or_default();
             let (first, last) = (left_out.start, left_out.end.saturating_sub(1));
             vec![
@@ -129,7 +136,7 @@ fn tell(simulated: &Simulated, (stage, replica): Row, time: f64) -> Vec<String> 
                 "they are counted, but not drawn".into(),
             ]
         }
-        None => match simulated.neighbour(stage, replica, time, true) {
+        _ => match simulated.neighbour(stage, replica, time, true) {
             Some(next) => vec![format!("idle: {of}"), format!("until {}", units::seconds(next))],
             None => vec![format!("{of} is done")],
         },

@@ -31,7 +31,9 @@ pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(HERE, A::Slower, &["<"], "Slower", "play half as fast", ""),
     entry(HERE, A::Faster, &[">"], "Faster", "play twice as fast", ""),
     entry(HERE, A::Toggle, &["enter"], "Show replicas", "one row for each replica of the stage", "replicas"),
-    entry(HERE, A::NextSchedule, &["s"], "Next schedule", "simulate the plan under another schedule", "schedule"),
+    entry(HERE, A::Schedules, &["s"], "Schedules", "all schedules of the plan, with time and memory", "schedules"),
+    entry(HERE, A::EditSchedule, &["E"], "Edit schedule", "move a pass of the schedule by hand", "edit"),
+    entry(HERE, A::NextSchedule, &["]"], "Next schedule", "simulate the plan under another schedule", ""),
     entry(
         HERE,
         A::PlanForSchedule,

@@ -182,12 +182,64 @@ impl Strip<'_> {
         shares.draw_replica(buffer, grid, stage, replica);
         let events = simulated.compute(stage, replica, from, to);
         if events.len() * 2 <= grid.width as usize {
+            let paired: Vec<&[Event]> = simulated.pairs(stage, replica, from, to).collect();
             for event in events {
                 let name = match event.kind {
                     EventKind::OptimizerStep => String::new(),
                     _ => simulated.part(event).unwrap_or_else(|| event.microbatch.to_string()),
                 };
                 self.draw_box(buffer, event, &name);
+            }
+            paired.into_iter().for_each(|pair| self.draw_pair(buffer, pair));
+        }
+    }
+
+    /// Draws two passes that run side by side: the forward pass in the upper half, the backward pass below.
+    fn draw_pair(&self, buffer: &mut Buffer, pair: &[Event]) {
+        let Strip { grid, shades, window: (from, _), .. } = *self;
+        let [first, .., last] = pair else { return };
+        let (start, end) = (self.column(first.start_s), self.column(last.end_s));
+        if end < start + 2 {
+            return;
+        }
+        let [above, below] = [first, last].map(|event| {
+            let activity = moment::of(event.kind);
+            let shade = shades.activity(activity);
+            (shades.color(shade), shades.ink(shade), activity.fill())
+        });
+        for y in grid.top()..grid.bottom() {
+            let upper = (y - grid.top()) * 2 + 1 < grid.height;
+            // One line, or the middle one of three, shows both.
+            let both = (y - grid.top()) * 2 + 1 == grid.height;
+            for x in start..end {
+                let cell = &mut buffer[(grid.x + x, y)];
+                match (shades.coloured(), both, upper) {
+                    (true, true, _) => cell.set_symbol("▀").set_style(Style::new().fg(above.0).bg(below.0)),
+                    (true, false, upper) => {
+                        let (color, ink, _) = if upper { above } else { below };
+                        cell.set_symbol(" ").set_style(Style::new().bg(color).fg(ink))
+                    }
+                    (false, _, _) => cell.set_symbol("▚").set_style(plain()),
+                };
+            }
+            if first.start_s >= from && !both {
+                buffer[(grid.x + start, y)].set_symbol("▏");
+            }
+        }
+        let room = (end - start - 1) as usize;
+        let names = [(first, grid.top()), (last, grid.bottom() - 1)];
+        if grid.height > 1 {
+            for (event, y) in names {
+                let name = event.microbatch.to_string();
+                if name.len() <= room {
+                    let style = buffer[(grid.x + start + 1, y)].style();
+                    buffer.set_string(grid.x + start + 1, y, name, style);
+                }
+            }
+        } else {
+            let name = format!("{}+{}", first.microbatch, last.microbatch);
+            if name.len() + 2 <= room {
+                buffer.set_string(grid.x + start + 1, grid.y, name, Style::new().fg(below.1).bg(below.0));
             }
         }
     }
