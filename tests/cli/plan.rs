@@ -263,7 +263,7 @@ fn what_is_proven_is_said_of_a_model_with_what_the_simulator_makes_of_it() {
             BERT,
             &["--planner", "joint"][..],
             "proof: within 0.8% of the fastest simulated iteration (lower bound 37.48 s/iteration); searched: linear pipelines with \
-             uniform TP and DP, two modes per layer, 1F1B\n",
+             uniform TP and DP, two modes per layer under 1F1B\n",
         ),
         (
             BERT,

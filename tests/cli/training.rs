@@ -75,6 +75,38 @@ fn an_engine_refuses_axes_that_it_lacks_with_the_options_that_avoid_them() {
 }
 
 #[test]
+fn torchtitan_takes_interleaved_zb_by_name_and_others_as_a_list() {
+    let folder = Folder::new();
+    let asked = ["--stack", "torchtitan", "--set", "schedule=interleaved-zb", "--set", "stages=2"];
+    let (plan, document) = plan_of(&folder, &asked);
+    let own = &document["configuration"];
+    assert!(own["vp"].as_u64().is_some_and(|parts| parts > 1) && own["schedule"] == "interleaved-zb", "{own}");
+    stdout(&["check", MODEL, &plan], 0);
+    assert_eq!(json(&["simulate", MODEL, &plan, "--json"], 0)["schedule"], "interleaved-zb");
+    let text = stdout(&["export", &plan, "--to", "torchtitan"], 0);
+    assert!(text.contains("\"InterleavedZeroBubble\"") && !text.contains("schedule_csv"), "{text}");
+    // The job that this file describes is the plan.
+    let job = folder.file("planned.py", &text);
+    let read = json(&["import", &job, MODEL, "--hardware", "h100", "--json"], 0);
+    assert_eq!(read["read"]["schedule"], "interleaved-zb", "{read}");
+    // A schedule without a name is read from a file.
+    let text = stdout(&["export", &plan, "--to", "torchtitan", "--schedule", "combined-1f1b"], 0);
+    for part in
+        ["\"PipelineScheduleMulti\"", "pipeline_parallel_schedule_csv = \"schedule.csv\"", "--to torch-schedule"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let list = stdout(&["export", &plan, "--to", "torch-schedule", "--schedule", "combined-1f1b"], 0);
+    let csv = folder.file("own.csv", list);
+    assert!(stdout(&["export", &plan, "--to", "torchtitan", "--schedule", &csv], 0).contains("schedule.csv"));
+    // Sequences are not cut, and stages stay where the plan has them.
+    for (schedule, reason) in [("seq1f1b", "passes whole sequences"), ("zb-h1", "on each rank, dealt out in turn")] {
+        let refused = refusal(&["export", &plan, "--to", "torchtitan", "--schedule", schedule]);
+        assert!(refused.contains(reason), "{refused}");
+    }
+}
+
+#[test]
 fn torchtitan_is_told_every_part_of_the_model() {
     let folder = Folder::new();
     let asked = ["--stack", "torchtitan", "--set", "schedule=zb-v", "--set", "stages=2", "--memory", "20GiB"];

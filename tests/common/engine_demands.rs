@@ -169,6 +169,7 @@ pub(crate) const DEMANDS: [Demands; 9] = [
             "parallelism.pipeline_parallel_degree",
             "parallelism.pipeline_parallel_microbatch_size",
             "parallelism.pipeline_parallel_schedule",
+            "parallelism.pipeline_parallel_schedule_csv",
             "parallelism.tensor_parallel_degree",
         ],
     },

@@ -144,7 +144,7 @@ fn a_branching_network_takes_no_longer_than_pipers_plan() {
     let piper_s = batches(&workload, &limits, &piper)[0];
     assert!(any_s <= piper_s && piper_s < engines_s, "{any_s} {piper_s} {engines_s}");
     assert!(any.notes[0].contains("cannot run this plan"), "{:?}", any.notes);
-    assert_eq!(any.proven_among.as_deref(), Some("pipelines with stages of any degrees, 1F1B"));
+    assert_eq!(any.proven_among.as_deref(), Some("pipelines with stages of any degrees under 1F1B"));
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn zb_2p_has_no_bubble_between_a_ranks_first_and_last_action() {
 #[test]
 fn a_list_has_at_most_four_million_passes() {
     let pipeline = equal(16, 2, 200_000);
-    for schedule in [Schedule::LoopedBfs, Schedule::DualPipe, Schedule::Seq1F1B, Schedule::InterleavedZeroBubble] {
+    for schedule in [Schedule::LoopedBfs, Schedule::DualPipe, Schedule::Seq1F1B] {
         let refused = pipeline.refusal(schedule).unwrap();
         assert!(refused.contains("is played from a list, here of at most"), "{refused}");
         assert!(pipeline.repair(schedule).unwrap().ends_with("microbatches or fewer work"));

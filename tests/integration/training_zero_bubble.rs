@@ -44,8 +44,12 @@ fn every_stage_holds_in_the_simulation_what_the_memory_says() {
         (ZeroBubble::V, 4, 16),
         (ZeroBubble::V, 2, 9),
         (ZeroBubble::V, 8, 40),
+        (ZeroBubble::Interleaved, 4, 16),
+        (ZeroBubble::Interleaved, 4, 10),
+        (ZeroBubble::Interleaved, 2, 3),
     ] {
-        let layout = Layout { pipeline, virtual_stages: schedule.parts(), ..Layout::ONE };
+        let virtual_stages = schedule.parts().unwrap_or(3);
+        let layout = Layout { pipeline, virtual_stages, ..Layout::ONE };
         let run = run_of(layout, Some(schedule), microbatches);
         let split = check::check(&model, &run, &accelerator, pipeline.into()).unwrap();
         let costs = IterationCosts::of(
@@ -71,7 +75,8 @@ fn bubbles_shrink_and_the_second_half_comes_back_up() {
     let model = published::find("llama-3.1-8b").unwrap();
     let accelerator = hardware::find("h100").unwrap();
     let estimate = |zero_bubble: Option<ZeroBubble>| {
-        let layout = Layout { pipeline: 4, virtual_stages: zero_bubble.map_or(1, ZeroBubble::parts), ..Layout::ONE };
+        let layout =
+            Layout { pipeline: 4, virtual_stages: zero_bubble.and_then(ZeroBubble::parts).unwrap_or(1), ..Layout::ONE };
         Estimate::of(&model, &run_of(layout, zero_bubble, 8), &accelerator, 4, None).unwrap()
     };
     let [usual, h1, v] = [None, Some(ZeroBubble::H1), Some(ZeroBubble::V)].map(estimate);
@@ -109,8 +114,14 @@ fn joint_takes_zero_bubble_schedules_where_the_software_runs_them() {
     let (_, _, usual) = planned(profile(Stack::Torchtitan), "1f1b", 32);
     let (workload, problem, all) = planned(profile(Stack::Torchtitan), "auto", 32);
     let (_, _, only) = planned(profile(Stack::Torchtitan), "zb-v", 32);
-    let [usual, best, only_s] = [&usual, &all, &only].map(|outcome| outcome.objective.unwrap());
-    assert!((best - usual.min(only_s)).abs() <= 1e-12 * best, "{best} {usual} {only_s}");
+    let (_, _, dealt) = planned(profile(Stack::Torchtitan), "interleaved-zb", 32);
+    let [usual, best, only_s, dealt_s] = [&usual, &all, &only, &dealt].map(|outcome| outcome.objective.unwrap());
+    assert!((best - usual.min(only_s).min(dealt_s)).abs() <= 1e-12 * best, "{best} {usual} {only_s} {dealt_s}");
+    let among = all.proven_among.unwrap();
+    assert!(among.ends_with("under 1F1B, interleaved 1F1B, ZB-V or interleaved ZB"), "{among}");
+    assert!(all.notes.iter().any(|note| note.contains("also runs looped BFS and DualPipeV")), "{:?}", all.notes);
+    let own = dealt.plan.unwrap();
+    assert_eq!(own.configuration().unwrap().zero_bubble, Some(ZeroBubble::Interleaved));
     assert!(only.alternatives.iter().all(|other| other.plan.configuration().unwrap().zero_bubble.is_some()));
     let plan = only.plan.unwrap();
     let own = plan.configuration().cloned().unwrap();

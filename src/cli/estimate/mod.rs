@@ -78,7 +78,7 @@ pub(crate) struct EstimateArgs {
     /// layers of a virtual stage, or every:N for one layer in N [default: none]
     #[arg(long, value_name = "WHAT")]
     recompute: Option<String>,
-    /// Schedule: 1f1b (interleaved where vp is above 1), zb-h1 or zb-v [default: 1f1b]
+    /// Schedule: 1f1b (interleaved where vp is above 1), zb-h1, zb-v or interleaved-zb [default: 1f1b]
     #[arg(long, value_name = "ID")]
     schedule: Option<String>,
     /// Profile of the training software; it sets the defaults of --set [default: megatron-2025]

@@ -101,7 +101,7 @@ pub(crate) fn close(a: f64, b: f64) -> bool {
 /// Parts of the model on each device.
 fn parts(pipeline: &Pipeline, schedule: Schedule) -> usize {
     match schedule {
-        Schedule::Interleaved => pipeline.settings.virtual_stages as usize,
+        Schedule::Interleaved | Schedule::InterleavedZeroBubble => pipeline.settings.virtual_stages as usize,
         Schedule::ZeroBubbleV => 2,
         _ => 1,
     }
@@ -110,7 +110,7 @@ fn parts(pipeline: &Pipeline, schedule: Schedule) -> usize {
 /// Which (stage, part) feeds which: of a chain in parts, in the order of the model.
 fn joined(pipeline: &Pipeline, schedule: Schedule) -> Vec<[(usize, usize); 2]> {
     let (stages, parts) = (pipeline.stages.len(), parts(pipeline, schedule));
-    if parts == 1 && schedule != Schedule::Interleaved {
+    if parts == 1 && !schedule.has_free_parts() {
         return pipeline.transfers.iter().map(|t| [(t.from, 0), (t.to, 0)]).collect();
     }
     let place = |k: usize| match schedule {

@@ -94,8 +94,8 @@ fn receiving_part(slice: &Slice, schedule: Schedule, stages: &BTreeMap<u64, u64>
     let part = slice.arg("part").unwrap_or(0);
     let (from, to) = (slice.arg("stage").unwrap(), stages[&slice.arg("dst").unwrap()]);
     match (schedule, slice.tid) {
-        (Schedule::Interleaved, 1) => part + u64::from(to < from),
-        (Schedule::Interleaved, _) => part - u64::from(to > from),
+        (Schedule::Interleaved | Schedule::InterleavedZeroBubble, 1) => part + u64::from(to < from),
+        (Schedule::Interleaved | Schedule::InterleavedZeroBubble, _) => part - u64::from(to > from),
         _ => part,
     }
 }

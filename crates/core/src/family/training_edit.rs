@@ -126,7 +126,10 @@ impl TrainingEditContext<'_> {
             let layout = Layout { virtual_stages, ..next.layout };
             StageSplit::even(count, &layout).is_some()
         })?;
-        next.zero_bubble = next.zero_bubble.filter(|own| pipeline > 1 && own.parts() == next.layout.virtual_stages);
+        next.zero_bubble = next.zero_bubble.filter(|own| {
+            pipeline > 1
+                && own.parts().map_or(next.layout.virtual_stages > 1, |parts| parts == next.layout.virtual_stages)
+        });
         Some(next)
     }
 

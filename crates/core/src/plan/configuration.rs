@@ -99,7 +99,7 @@ pub struct ConfigurationPart {
     /// before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub head_alone: bool,
-    /// `zb-h1` or `zb-v`; absent for 1F1B and, with virtual stages, interleaved 1F1B.
+    /// `zb-h1`, `zb-v` or `interleaved-zb`; absent for 1F1B and, with virtual stages, interleaved 1F1B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
     /// Seconds per iteration. Only in a list of several configurations.
@@ -182,7 +182,7 @@ impl TryFrom<&ConfigurationPart> for Configuration {
             None | Some("1f1b" | "interleaved") => None,
             Some(id) => Some(ZeroBubble::find(id).ok_or_else(|| {
                 let shown = crate::text::printable(id);
-                ("schedule", format!("is `{shown}`, must be zb-h1 or zb-v, or be left out for 1F1B"))
+                ("schedule", format!("is `{shown}`, must be zb-h1, zb-v or interleaved-zb, or be left out for 1F1B"))
             })?),
         };
         Ok(Configuration {

@@ -51,13 +51,14 @@ pub enum Schedule {
 
 impl Schedule {
     /// Schedules that a plan's document may hold: those that the independent check of a plan knows.
-    pub const OF_PLANS: [Schedule; 6] = [
+    pub const OF_PLANS: [Schedule; 7] = [
         Schedule::OneForwardOneBackward,
         Schedule::GPipe,
         Schedule::Interleaved,
         Schedule::EagerOneForwardOneBackward,
         Schedule::ZeroBubbleH1,
         Schedule::ZeroBubbleV,
+        Schedule::InterleavedZeroBubble,
     ];
 
     /// All schedules that can be requested, in display order.
@@ -172,12 +173,16 @@ impl Schedule {
         matches!(self, Interleaved | InterleavedZeroBubble | LoopedBfs | Combined)
     }
 
+    /// True if a plan chooses the number of virtual stages of the schedule.
+    pub fn has_free_parts(self) -> bool {
+        matches!(self, Schedule::Interleaved | Schedule::InterleavedZeroBubble)
+    }
+
     /// True if the schedule is played from a list of actions, and not from a period.
     pub fn is_listed(self) -> bool {
         matches!(
             self,
             Schedule::Combined
-                | Schedule::InterleavedZeroBubble
                 | Schedule::LoopedBfs
                 | Schedule::DualPipe
                 | Schedule::DualPipeV
@@ -244,11 +249,11 @@ impl From<Schedule> for Execution {
 }
 
 impl Execution {
-    /// Replaces the schedule. `virtual_stages` applies only to the interleaved schedule.
+    /// Replaces the schedule. `virtual_stages` applies only to interleaved schedules.
     #[must_use]
     pub fn under(self, schedule: Schedule, virtual_stages: u32) -> Execution {
         let virtual_stages = match schedule {
-            Schedule::Interleaved => virtual_stages,
+            own if own.has_free_parts() => virtual_stages,
             other => other.least_parts(),
         };
         Execution { schedule, virtual_stages, ..self }
@@ -257,7 +262,7 @@ impl Execution {
     /// Name in words: `1F1B`, `interleaved 1F1B with 4 virtual stages`.
     pub fn name(self) -> String {
         let parts = match self.schedule {
-            Schedule::Interleaved => format!(" with {} virtual stages", self.virtual_stages),
+            own if own.has_free_parts() => format!(" with {} virtual stages", self.virtual_stages),
             _ => String::new(),
         };
         let warm_up = match self.warm_up {
@@ -313,14 +318,14 @@ impl ExecutionPart {
         }
         if let Some(parts) = *virtual_stages {
             let fits = match own.schedule {
-                Schedule::Interleaved => (2..=MOST_PARTS).contains(&parts),
+                own if own.has_free_parts() => (2..=MOST_PARTS).contains(&parts),
                 _ => parts == own.schedule.least_parts(),
             };
             if !fits {
                 let problem = format!("is {parts}, which the schedule {} does not allow", own.schedule.id());
                 let repair = match own.schedule {
-                    Schedule::Interleaved => format!("write a whole number from 2 to {MOST_PARTS}"),
-                    _ => "remove it: only `interleaved` has virtual stages to choose".into(),
+                    own if own.has_free_parts() => format!("write a whole number from 2 to {MOST_PARTS}"),
+                    _ => "remove it: only `interleaved` and `interleaved-zb` have virtual stages to choose".into(),
                 };
                 return Err(LoadError::at(source, "virtual_stages", problem, repair));
             }

@@ -194,7 +194,7 @@ impl Runner {
                 self.title()
             ));
         }
-        if !matches!(schedule, Schedule::Interleaved | Schedule::InterleavedZeroBubble) {
+        if !schedule.has_free_parts() {
             return None;
         }
         if self.rules().stages_divide && !microbatches.is_multiple_of(stages) {

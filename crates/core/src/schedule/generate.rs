@@ -3,7 +3,7 @@
 //!
 //! Orders of looped BFS, interleaved zero bubble and DualPipeV are those of PyTorch 2.15 (`pipelining/schedules.py`).
 
-use super::{Action, ActionKind, ExplicitSchedule, Step, interleaved_round};
+use super::{Action, ActionKind, ExplicitSchedule, Step};
 use ActionKind::{Backward, Forward, InputGradient, WeightGradient};
 
 /// Sizes of a schedule.
@@ -79,35 +79,6 @@ pub fn looped_bfs(shape: ScheduleShape) -> ExplicitSchedule {
         }
         for stage in stages.rev() {
             (0..microbatches).rev().for_each(|microbatch| order.one(Backward, stage, microbatch));
-        }
-        order.steps
-    };
-    ExplicitSchedule { ranks: (0..ranks).map(of_rank).collect() }
-}
-
-/// Interleaved schedule with the weights' part of a backward pass put off by as many passes as the rank's number
-/// (ZB-1p over virtual stages; Qi et al., ICLR 2024). The microbatches must have equal rounds.
-pub fn interleaved_zero_bubble(shape: ScheduleShape) -> ExplicitSchedule {
-    let ScheduleShape { ranks, parts, microbatches, .. } = shape;
-    let round = interleaved_round(ranks, microbatches).unwrap_or(ranks).max(1);
-    let all = parts * microbatches;
-    let of_rank = |rank: u32| {
-        let warm_up = ((parts - 1) * round + ranks - 1 - rank).min(all);
-        let forward = |number: u32| number / round % parts * ranks + rank;
-        let backward = |number: u32| (parts - 1 - number / round % parts) * ranks + rank;
-        let mut order = RankOrder::default();
-        (0..warm_up).for_each(|number| order.forward(forward(number)));
-        for number in 0..all {
-            if warm_up + number < all {
-                order.forward(forward(warm_up + number));
-            }
-            order.backward(backward(number), true);
-            if number >= rank {
-                order.weights();
-            }
-        }
-        while !order.put_off.is_empty() {
-            order.weights();
         }
         order.steps
     };
@@ -239,13 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn interleaved_zero_bubble_and_looped_bfs_are_pytorchs() {
-        let schedule = interleaved_zero_bubble(shape(4, 2, 8, 1));
-        let first = "0F0,0F1,0F2,0F3,4F0,4F1,4F2,4F3,4I0,4W0,0F4,4I1,4W1,0F5,4I2,4W2,0F6,4I3,4W3,0F7,0I0,0W0,4F4,0I1,0W1,\
-            4F5,0I2,0W2,4F6,0I3,0W3,4F7,4I4,4W4,4I5,4W5,4I6,4W6,4I7,4W7,0I4,0W4,0I5,0W5,0I6,0W6,0I7,0W7";
-        let last = "3F0,3F1,3F2,3F3,7F0,7I0,7F1,7I1,7F2,7I2,7F3,7I3,7W0,3F4,3I0,7W1,3F5,3I1,7W2,3F6,3I2,7W3,3F7,3I3,3W0,\
-            7F4,7I4,3W1,7F5,7I5,3W2,7F6,7I6,3W3,7F7,7I7,7W4,3I4,7W5,3I5,7W6,3I6,7W7,3I7,3W4,3W5,3W6,3W7";
-        assert_eq!([row(&schedule, 0), row(&schedule, 3)], [first, last]);
+    fn looped_bfs_is_pytorchs() {
         let bfs = looped_bfs(shape(2, 2, 4, 1));
         assert_eq!(row(&bfs, 1), "1F0,1F1,1F2,1F3,3F0,3F1,3F2,3F3,3B3,3B2,3B1,3B0,1B3,1B2,1B1,1B0");
     }
@@ -258,9 +223,6 @@ mod tests {
                 for parts in 1..4 {
                     all.push(looped_bfs(shape(ranks, parts, microbatches, 1)));
                     all.push(seq_1f1b(shape(ranks, 1, microbatches, parts)));
-                    if interleaved_round(ranks, microbatches).is_some() {
-                        all.push(interleaved_zero_bubble(shape(ranks, parts, microbatches, 1)));
-                    }
                 }
                 if ranks.is_multiple_of(2) && microbatches.is_multiple_of(2) && microbatches >= 2 * ranks {
                     all.push(dual_pipe(shape(ranks, 1, microbatches, 1)));

@@ -53,7 +53,6 @@ impl Pipeline {
                 Arc::new(ExplicitSchedule { ranks: ranks.map(|order| steps(&order, false)).collect() })
             }
             Schedule::LoopedBfs => Arc::new(generate::looped_bfs(shape)),
-            Schedule::InterleavedZeroBubble => Arc::new(generate::interleaved_zero_bubble(shape)),
             Schedule::DualPipe => Arc::new(generate::dual_pipe(shape)),
             Schedule::DualPipeV => Arc::new(generate::dual_pipe_v(shape)),
             Schedule::Seq1F1B => Arc::new(generate::seq_1f1b(shape)),

@@ -228,6 +228,42 @@ pub(super) fn interleaved(stage: u32, stages: u32, parts: u32, own: u32, paired:
     order
 }
 
+/// Interleaved 1F1B with half the warm-up, and with the weights' part of a backward pass put off by as many passes as the
+/// stage's number: ZB-1p over virtual stages (Qi et al., ICLR 2024), as PyTorch's `ScheduleInterleavedZeroBubble`. The
+/// other parameters are as for [`interleaved`].
+pub(super) fn interleaved_zero_bubble(stage: u32, stages: u32, parts: u32, own: u32) -> ComputationOrder {
+    let (s, v, delay) = (u64::from(stages), u64::from(parts), u64::from(stage));
+    let round = interleaved_round(stages, own).unwrap_or(stages).max(1);
+    let g = u64::from(round);
+    let all = u64::from(own) * v;
+    let warm_up = ((v - 1) * g + s - 1 - delay).min(all);
+    let in_round = |k: u64| k % (g * v) / g;
+    let place = |k: u64, part: u64| ((part * s) as u32 + stage, k / (g * v) * g + k % g);
+    let nth = |work: PassKind, k: u64| {
+        let part = if work == PassKind::Forward { in_round(k) } else { v - 1 - in_round(k) };
+        let (chunk, own) = place(k, part);
+        Computation { work, chunk, own: own as u32, paired: false }
+    };
+    // The forward pass after the warm-up, the backward pass `k`, and the weights' part that was put off.
+    let turn = |k: u64| {
+        let forward = (warm_up + k < all).then(|| nth(PassKind::Forward, warm_up + k));
+        let weights = (k >= delay).then(|| nth(PassKind::WeightGradient, k - delay));
+        forward.into_iter().chain([nth(PassKind::Backward, k)]).chain(weights)
+    };
+    let first = delay.min(all);
+    let rounds = (all - warm_up).saturating_sub(first) / (g * v);
+    let steady = first + rounds * g * v;
+    let mut order = ComputationOrder::releasing(&[PassKind::WeightGradient]);
+    order.once((0..warm_up).map(|k| nth(PassKind::Forward, k)).collect());
+    order.once((0..first).flat_map(turn).collect());
+    if rounds > 0 {
+        order.repeat((first..first + g * v).flat_map(turn).collect(), round, rounds);
+    }
+    order.once((steady..all).flat_map(turn).collect());
+    order.once((all - first..all).map(|k| nth(PassKind::WeightGradient, k)).collect());
+    order
+}
+
 /// ZB-V on stage `stage` of `stages`. Its first part is number `stage` of the model, its second number
 /// `2 · stages − 1 − stage`: activations go down the devices and come back up.
 ///
@@ -337,6 +373,24 @@ mod tests {
     }
 
     #[test]
+    fn interleaved_zero_bubble_is_pytorchs() {
+        let text = |stage: u32| {
+            let order = interleaved_zero_bubble(stage, 4, 2, 8);
+            let one = |Computation { work, chunk, own, .. }: Computation| match work {
+                PassKind::Forward => format!("{chunk}F{own}"),
+                PassKind::Backward | PassKind::InputGradient => format!("{chunk}I{own}"),
+                PassKind::WeightGradient => format!("{chunk}W{own}"),
+            };
+            (0..order.len).map(|index| one(order.at(index))).collect::<Vec<_>>().join(",")
+        };
+        let first = "0F0,0F1,0F2,0F3,4F0,4F1,4F2,4F3,4I0,4W0,0F4,4I1,4W1,0F5,4I2,4W2,0F6,4I3,4W3,0F7,0I0,0W0,4F4,0I1,0W1,\
+            4F5,0I2,0W2,4F6,0I3,0W3,4F7,4I4,4W4,4I5,4W5,4I6,4W6,4I7,4W7,0I4,0W4,0I5,0W5,0I6,0W6,0I7,0W7";
+        let last = "3F0,3F1,3F2,3F3,7F0,7I0,7F1,7I1,7F2,7I2,7F3,7I3,7W0,3F4,3I0,7W1,3F5,3I1,7W2,3F6,3I2,7W3,3F7,3I3,3W0,\
+            7F4,7I4,3W1,7F5,7I5,3W2,7F6,7I6,3W3,7F7,7I7,7W4,3I4,7W5,3I5,7W6,3I6,7W7,3I7,3W4,3W5,3W6,3W7";
+        assert_eq!([text(0), text(3)], [first, last]);
+    }
+
+    #[test]
     fn every_operation_comes_once_and_in_turn() {
         for stages in 1..6u32 {
             for stage in 0..stages {
@@ -344,6 +398,7 @@ mod tests {
                     let mut orders = vec![(zero_bubble_v(stage, stages, own), 6)];
                     if interleaved_round(stages, own).is_some() {
                         orders.push((interleaved(stage, stages, 3, own, false), 6));
+                        orders.push((interleaved_zero_bubble(stage, stages, 3, own), 9));
                     }
                     orders.push((zero_bubble_h1(stage, own, stages - 1 - stage, stage), 3));
                     for (order, each) in orders {

@@ -349,6 +349,9 @@ fn order_of(pipeline: &Pipeline, schedule: Schedule, stage: usize, own: u32) -> 
         Schedule::Interleaved => {
             order::interleaved(chunk, stages, pipeline.virtual_stages(schedule), own, pipeline.pairs())
         }
+        Schedule::InterleavedZeroBubble => {
+            order::interleaved_zero_bubble(chunk, stages, pipeline.virtual_stages(schedule), own)
+        }
         Schedule::ZeroBubbleV => order::zero_bubble_v(chunk, stages, own),
         // Those that are played from a list have no order of this kind.
         _ => ComputationOrder::default(),

@@ -230,7 +230,7 @@ impl Pipeline {
         }
         let rounds = match schedule {
             Schedule::Combined => count > 1,
-            other => matches!(other, Schedule::Interleaved | Schedule::InterleavedZeroBubble),
+            other => other.has_free_parts(),
         };
         let whole = |own: u32| match schedule {
             Schedule::DualPipe => own >= 2 * ranks && own.is_multiple_of(2),

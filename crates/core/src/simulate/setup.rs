@@ -33,8 +33,8 @@ impl Setup {
             if !self.explicit.schedule {
                 self.schedule = own.schedule;
             }
-            // Virtual stages belong to the schedule: another schedule has its own number.
-            if !self.explicit.virtual_stages && self.schedule == own.schedule && own.schedule == Schedule::Interleaved {
+            // Schedules that deal out virtual stages in turn share their number. Others have their own.
+            if !self.explicit.virtual_stages && self.schedule.loops() && own.schedule.has_free_parts() {
                 self.settings.virtual_stages = own.virtual_stages;
             }
             if !self.explicit.warm_up {

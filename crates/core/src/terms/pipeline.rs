@@ -92,7 +92,7 @@ pub(super) const TERMS: [Term; 13] = [
     },
     Term {
         name: "zero bubble",
-        also: &["zb-h1", "zb-v", "weight gradient"],
+        also: &["zb-h1", "zb-v", "interleaved-zb", "weight gradient"],
         text: "Schedules that split a backward into the gradient of the input, which the stage before waits for, and \
             that of the weights, for which no stage waits (Qi et al., 2024). The second fills the bubble.",
         picture: " stage 2   F F .  B B B          B whole backward

@@ -172,7 +172,7 @@ pub fn export(
     let settings = &settings.on_one_line();
     let own = plan.execution.filter(|_| engine.runner().is_some());
     let schedule = settings.schedule.or(own.map(|own| own.schedule)).unwrap_or(engine.default_schedule());
-    let virtual_stages = own.filter(|own| own.schedule == Schedule::Interleaved && schedule == own.schedule);
+    let virtual_stages = own.filter(|own| own.schedule.has_free_parts() && schedule == own.schedule);
     let virtual_stages = settings.virtual_stages.or(virtual_stages.map(|own| own.virtual_stages)).unwrap_or(2);
     if !engine.schedules().contains(&schedule) && schedule != Schedule::SingleSample {
         let known: Vec<&str> = engine.schedules().iter().map(|schedule| schedule.id()).collect();

@@ -14,8 +14,11 @@ use super::{
 };
 use plantui_core::{simulate::Schedule, workload::recipe::Precision};
 
+/// torchtitan's word for a schedule of a list.
+pub(super) const LIST: &str = "PipelineScheduleMulti";
+
 /// torchtitan's word for a schedule.
-fn word(schedule: Schedule) -> &'static str {
+pub(super) fn word(schedule: Schedule) -> &'static str {
     match schedule {
         Schedule::GPipe => "GPipe",
         Schedule::Interleaved => "Interleaved1F1B",

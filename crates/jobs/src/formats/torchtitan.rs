@@ -308,7 +308,8 @@ fn pipeline(settings: &Settings, draft: &mut Draft<'_>) -> Result<(), LoadError>
     }
     match (&schedule, word.as_str()) {
         (Some(fact), "zbvzerobubble") => draft.set("schedule", fact.with("zb-v")),
-        (Some(fact), "gpipe" | "loopedbfs" | "interleavedzerobubble" | "dualpipev") => {
+        (Some(fact), "interleavedzerobubble") => draft.set("schedule", fact.with("interleaved-zb")),
+        (Some(fact), "gpipe" | "loopedbfs" | "dualpipev") => {
             let near = if several { "interleaved 1F1B" } else { "1F1B" };
             draft.note(format!("{} has the schedule {}, which is predicted as {near}", fact.place, fact.value));
         }

@@ -114,7 +114,7 @@ pub(super) fn plan(
         plan,
         objective: Some(objective),
         lower_bound: Some(lower).filter(|&lower| lower > 0.0),
-        proven_among: Some(settings.wanted.among(Plans::Anywhere).into()),
+        proven_among: Some(settings.wanted.among(Plans::Anywhere, &|_| true)),
         infeasible: None,
         notes,
         ..own

@@ -296,6 +296,7 @@ fn idle(kind: ScheduleKind, forward: f64, total: f64) -> f64 {
     let weights = paths::WEIGHTS * (total - forward);
     match kind.schedule {
         Schedule::Interleaved => total / f64::from(kind.parts),
+        Schedule::InterleavedZeroBubble => (total - 2.0 * weights).max(0.0) / f64::from(kind.parts),
         Schedule::ZeroBubbleH1 => total - 2.0 * weights,
         Schedule::ZeroBubbleV => (total - 3.0 * weights).max(0.0) / 2.0,
         _ => total,

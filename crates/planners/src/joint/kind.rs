@@ -9,6 +9,7 @@
 //! ZB-H1         S: what 1F1B's first stage has, on all stages
 //! interleaved   (2 w + (v − 1) G + 1) / v, in v-ths of the stage's activations
 //! ZB-V          S, in halves
+//! interleaved ZB  (S + (v − 1) G) / v, on all stages
 //! ```
 //!
 //! and never more than `M`. `G` is the number of microbatches in a round ([`interleaved_round`]): `S` if that divides
@@ -19,6 +20,16 @@ use plantui_core::plan::{Execution, Schedule, interleaved_round};
 
 /// Numbers of parts per device that are tried if the number is free. Each is a search of its own.
 pub(super) const PARTS: std::ops::RangeInclusive<u32> = 2..=8;
+
+/// Schedules that are searched, 1F1B first.
+pub(super) const SEARCHED: [Schedule; 6] = [
+    Schedule::OneForwardOneBackward,
+    Schedule::ZeroBubbleH1,
+    Schedule::Interleaved,
+    Schedule::ZeroBubbleV,
+    Schedule::InterleavedZeroBubble,
+    Schedule::GPipe,
+];
 
 /// Schedule with its number of parts of the model per device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +52,7 @@ impl ScheduleKind {
         let held = match self.schedule {
             Schedule::GPipe => m,
             Schedule::ZeroBubbleH1 | Schedule::ZeroBubbleV => s,
+            Schedule::InterleavedZeroBubble => (s + (v - 1.0) * round()) / v,
             Schedule::Interleaved => (2.0 * w + (v - 1.0) * round() + 1.0) / v,
             _ => w + 1.0,
         };
@@ -51,7 +63,7 @@ impl ScheduleKind {
     pub(super) fn runs(self, stages: usize, microbatches: u32) -> bool {
         let m = microbatches as usize;
         match self.schedule {
-            Schedule::Interleaved => stages > 1 && interleaved_round(stages as u32, microbatches).is_some(),
+            own if own.has_free_parts() => stages > 1 && interleaved_round(stages as u32, microbatches).is_some(),
             Schedule::ZeroBubbleV => stages > 1 && m + 1 >= 2 * stages,
             _ => true,
         }
@@ -69,31 +81,24 @@ impl ScheduleRequest {
     /// Kinds to search, 1F1B first if included, restricted to schedules for which `runs` is true (an engine's
     /// schedules).
     pub(super) fn kinds(self, runs: &dyn Fn(Schedule) -> bool) -> Vec<ScheduleKind> {
-        const ORDER: [Schedule; 5] = [
-            Schedule::OneForwardOneBackward,
-            Schedule::ZeroBubbleH1,
-            Schedule::Interleaved,
-            Schedule::ZeroBubbleV,
-            Schedule::GPipe,
-        ];
         let asked = |schedule: &Schedule| self.schedule.is_none_or(|asked| asked == *schedule) && runs(*schedule);
         let kinds = |schedule: Schedule| -> Vec<ScheduleKind> {
-            match (schedule, self.parts) {
-                (Schedule::Interleaved, None) => PARTS.map(|parts| ScheduleKind { schedule, parts }).collect(),
-                (Schedule::Interleaved, Some(parts)) => vec![ScheduleKind { schedule, parts }],
-                _ => vec![ScheduleKind { schedule, parts: schedule.least_parts() }],
+            match self.parts {
+                _ if !schedule.has_free_parts() => vec![ScheduleKind { schedule, parts: schedule.least_parts() }],
+                None => PARTS.map(|parts| ScheduleKind { schedule, parts }).collect(),
+                Some(parts) => vec![ScheduleKind { schedule, parts }],
             }
         };
-        ORDER.into_iter().filter(asked).flat_map(kinds).collect()
+        SEARCHED.into_iter().filter(asked).flat_map(kinds).collect()
     }
 
     /// Note that a requested number of parts is ignored, since the schedule has a fixed one.
     pub(super) fn ignored_parts(self) -> Option<String> {
-        let schedule = self.schedule.filter(|schedule| self.parts.is_some() && *schedule != Schedule::Interleaved)?;
+        let schedule = self.schedule.filter(|schedule| self.parts.is_some() && !schedule.has_free_parts())?;
         let parts = plantui_core::units::counted(schedule.least_parts() as usize, "part");
         Some(format!(
             "virtual_stages changes nothing here: {} has {parts} of the model on each device; only \
-            schedule=interleaved has a choice",
+            schedule=interleaved and schedule=interleaved-zb have a choice",
             schedule.name()
         ))
     }
@@ -114,36 +119,20 @@ impl ScheduleRequest {
         self.kinds(&|_| true).iter().any(|kind| kind.schedule.splits_backward())
     }
 
-    /// Description of the plans that a proof covers, including the schedule.
-    pub(super) fn among(self, plans: Plans) -> &'static str {
-        macro_rules! with_schedule {
-            ($plans:literal) => {
-                match self.schedule {
-                    None => concat!($plans, ", any schedule"),
-                    Some(Schedule::GPipe) => concat!($plans, ", GPipe"),
-                    Some(Schedule::Interleaved) => concat!($plans, ", interleaved 1F1B"),
-                    Some(Schedule::ZeroBubbleH1) => concat!($plans, ", ZB-H1"),
-                    Some(Schedule::ZeroBubbleV) => concat!($plans, ", ZB-V"),
-                    Some(_) => concat!($plans, ", 1F1B"),
-                }
-            };
-        }
-        match plans {
-            Plans::OfEngine => with_schedule!("pipelines that the engine runs unchanged"),
-            Plans::OneRowOfEngine => {
-                with_schedule!("linear pipelines that the engine runs unchanged")
-            }
-            Plans::Thinned => with_schedule!("linear pipelines with uniform TP and DP, cut at a few hundred places"),
-            Plans::TwoModes => with_schedule!("pipelines with uniform TP and DP, two modes per layer"),
-            Plans::OneRow => {
-                with_schedule!("linear pipelines with uniform TP and DP")
-            }
-            Plans::OneRowTwoModes => {
-                with_schedule!("linear pipelines with uniform TP and DP, two modes per layer")
-            }
-            Plans::All => with_schedule!("pipelines with uniform TP and DP"),
-            Plans::Anywhere => with_schedule!("pipelines with stages of any degrees"),
-        }
+    /// Description of the plans that a proof covers, with the names of the schedules that were searched. `runs` is as for
+    /// [`ScheduleRequest::kinds`].
+    pub(super) fn among(self, plans: Plans, runs: &dyn Fn(Schedule) -> bool) -> String {
+        let mut names: Vec<&str> = self.kinds(runs).iter().map(|kind| kind.schedule.name()).collect();
+        names.dedup();
+        format!("{} under {}", plans.name(), any_of(&names))
+    }
+}
+
+/// Names in a sentence: `1F1B, GPipe or ZB-V`.
+pub(super) fn any_of(names: &[&str]) -> String {
+    match names {
+        [first @ .., before, last] if !first.is_empty() => format!("{}, {before} or {last}", first.join(", ")),
+        names => names.join(" or "),
     }
 }
 
@@ -161,4 +150,19 @@ pub(super) enum Plans {
     All,
     /// Stages may differ in degree and replicas.
     Anywhere,
+}
+
+impl Plans {
+    fn name(self) -> &'static str {
+        match self {
+            Plans::OfEngine => "pipelines that the engine runs unchanged",
+            Plans::OneRowOfEngine => "linear pipelines that the engine runs unchanged",
+            Plans::Thinned => "linear pipelines with uniform TP and DP, cut at a few hundred places",
+            Plans::TwoModes => "pipelines with uniform TP and DP, two modes per layer",
+            Plans::OneRow => "linear pipelines with uniform TP and DP",
+            Plans::OneRowTwoModes => "linear pipelines with uniform TP and DP, two modes per layer",
+            Plans::All => "pipelines with uniform TP and DP",
+            Plans::Anywhere => "pipelines with stages of any degrees",
+        }
+    }
 }

@@ -38,6 +38,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod training;
+mod unsearched;
 mod weighing;
 mod whole;
 
@@ -50,7 +51,7 @@ use crate::{
 use plantui_core::{
     cluster::{LimitKind, Limits},
     family::{self, training::Stack},
-    plan::{Measure, Plan, runner::Runner},
+    plan::{Measure, Plan, Schedule, runner::Runner},
     search::Search,
     workload::{PiperProfile, Workload},
 };
@@ -126,7 +127,9 @@ impl Planner for Joint {
 
     fn plan_from(&self, problem: &Problem, others: &Others<'_>, search: &Search) -> Outcome {
         if let Some(profile) = problem.workload.training() {
-            let mut outcome = training::plan(profile, &problem.limits, &JointSettings::new(&problem.options), search);
+            let settings = JointSettings::new(&problem.options);
+            let mut outcome = training::plan(profile, &problem.limits, &settings, search);
+            tell_unsearched(problem, engine_of(profile.stack), &settings, &mut outcome, search);
             outcome.statistics.seconds = search.elapsed().as_secs_f64();
             return outcome;
         }
@@ -144,9 +147,26 @@ impl Planner for Joint {
             outcome = anywhere::plan(problem, settings, outcome, others, search);
         }
         outcome.notes.extend(settings.wanted.ignored_parts());
+        if let Some(runner) = settings.engine {
+            tell_unsearched(problem, runner, &settings, &mut outcome, search);
+        }
         outcome.statistics.seconds = search.elapsed().as_secs_f64();
         outcome
     }
+}
+
+/// Adds a note on schedules that an engine runs and that were not searched, if the schedule is free.
+fn tell_unsearched(
+    problem: &Problem,
+    runner: Runner,
+    settings: &JointSettings,
+    outcome: &mut Outcome,
+    search: &Search,
+) {
+    let found = outcome.plan.as_ref().zip(outcome.objective).filter(|_| settings.wanted.schedule.is_none());
+    let Some((plan, seconds)) = found.filter(|(plan, _)| plan.stages.len() > 1) else { return };
+    let note = unsearched::note((&problem.workload, &problem.limits), runner, (plan, seconds), search);
+    outcome.notes.extend(note);
 }
 
 fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
@@ -285,7 +305,8 @@ impl ProfileSearch<'_> {
         };
         let runner = self.settings.engine;
         let wanted = self.settings.wanted;
-        let kinds = wanted.kinds(&|schedule| runner.is_none_or(|runner| runner.schedules().contains(&schedule)));
+        let runs = |schedule: Schedule| runner.is_none_or(|runner| runner.schedules().contains(&schedule));
+        let kinds = wanted.kinds(&runs);
         if let (Some(engine), true) = (&engine, kinds.is_empty()) {
             let known: Vec<&str> = engine.runner.schedules().iter().map(|schedule| schedule.id()).collect();
             let title = engine.runner.title();
@@ -349,7 +370,7 @@ impl ProfileSearch<'_> {
             (false, false) => Plans::OneRow,
             (false, true) => Plans::All,
         };
-        let mut outcome = self.outcome(best, wanted.among(plans));
+        let mut outcome = self.outcome(best, wanted.among(plans, &runs));
         if line.len() < places {
             outcome
                 .notes
@@ -487,7 +508,7 @@ impl ProfileSearch<'_> {
         family::check(self.workload, &limits, &plan).is_valid()
     }
 
-    fn outcome(&self, best: RuleResults, among: &'static str) -> Outcome {
+    fn outcome(&self, best: RuleResults, among: String) -> Outcome {
         let Some((seconds, plan)) = best.plan else {
             return if best.stopped { Outcome::new(Status::Cancelled) } else { self.infeasible(best.enough) };
         };
@@ -503,7 +524,7 @@ impl ProfileSearch<'_> {
             plan: Some(plan),
             objective: Some(seconds),
             lower_bound: Some(lower).filter(|&lower| lower > 0.0),
-            proven_among: Some(among.into()),
+            proven_among: Some(among),
             ..Outcome::new(status)
         };
         let [classes, searched, evaluated] = best.counts.map(|count| count as f64);

@@ -32,6 +32,8 @@
 //!              from the last stage to the first no quicker than over the dearest boundary: turns
 //!              (v − 1) (Σ F / v + Σ c (1 + 1 / (S − 1))) + R − (e − 1) F / v,  the same with B for F
 //!              (one of them where e = M v);  home Σ t<s (B / v + c)
+//! interleaved ZB  as interleaved with e = w + (v − 1) G + 1, with the transfers alone around the model before the last
+//!              backward, and B for its own part in that turn;  s + 1 v-ths of weights are left;  home Σ t<s (I / v + c)
 //! GPipe        Σ x + 2 Σ c over all stages, and M − 1 times max(F, sends) + max(B, returns) of any one
 //! ```
 //!
@@ -109,7 +111,7 @@ impl Frame {
         let [forward, inputs, _] = self.split(cost);
         match self.kind.schedule {
             Schedule::ZeroBubbleV => 0.0,
-            Schedule::Interleaved => (forward + inputs) / self.parts() + 2.0 * cost.send,
+            own if own.has_free_parts() => (forward + inputs) / self.parts() + 2.0 * cost.send,
             _ => forward + inputs + 2.0 * cost.send,
         }
     }
@@ -131,17 +133,21 @@ impl Frame {
             }
             Schedule::ZeroBubbleH1 => (s + 1.0).min(m) * weights,
             Schedule::Interleaved => 0.0,
+            Schedule::InterleavedZeroBubble => (s + 1.0).min(m * v) * weights / v,
             _ => (2.0 * s + 1.0).min(2.0 * m) * weights / v,
         };
         let wait = match self.kind.schedule {
             _ if self.halves => 0.0,
             Schedule::ZeroBubbleH1 if m > w => turns(way - w * forward, way - w * (inputs + weights), m > w + 1.0),
-            Schedule::Interleaved => {
+            own if own.has_free_parts() => {
                 let round = interleaved_round(self.stages as u32, self.microbatches).unwrap_or(self.microbatches);
-                let early = (2.0 * w + (v - 1.0) * f64::from(round) + 1.0).min(m * v);
+                let behind = if own == Schedule::Interleaved { 2.0 * w } else { w };
+                let early = (behind + (v - 1.0) * f64::from(round) + 1.0).min(m * v);
                 let loops = |work: f64| (v - 1.0) * (work / v + self.sends * (1.0 + 1.0 / (self.stages - 1) as f64));
+                // Weights' parts may come later on the way around, and all may come here.
+                let around = if weights > 0.0 { 0.0 } else { self.backward };
                 let turn = |whole: f64, own: f64| loops(whole) + way - (early - 1.0) * own / v;
-                turns(turn(self.forward, forward), turn(self.backward, inputs), early < m * v)
+                turns(turn(self.forward, forward), turn(around, inputs + weights), early < m * v)
             }
             Schedule::ZeroBubbleV => {
                 let first = self.forward + 2.0 * self.sends + ways.home;

@@ -68,6 +68,7 @@ pub(super) static OPTIONS: [OptionSpec; 13] = [
                 ("interleaved", "1F1B over several virtual stages per device"),
                 ("zb-h1", "zero bubble H1: weight gradients fill the bubble"),
                 ("zb-v", "zero bubble V: two virtual stages per device, in the shape of a V"),
+                ("interleaved-zb", "zero bubble over several virtual stages per device"),
             ],
             default: "1f1b",
         },
@@ -158,7 +159,7 @@ fn parts_of_a_device(options: &Options) -> Option<String> {
         None => format!("{} to {}", PARTS.start(), PARTS.end()),
     };
     match options.choice("schedule") {
-        "interleaved" => Some(format!("with {parts} virtual stages")),
+        "interleaved" | "interleaved-zb" => Some(format!("with {parts} virtual stages")),
         "auto" => Some(format!("with {parts} virtual stages where the schedule interleaves them")),
         _ => None,
     }

@@ -76,7 +76,7 @@ fn runnable(
     let needs = |needs: String| Some(Violation::Schedule { schedule: schedule.id(), needs });
     match schedule {
         Schedule::Inference | Schedule::SingleSample => return needs("a plan for inference".into()),
-        Schedule::Interleaved | Schedule::ZeroBubbleV => {}
+        Schedule::Interleaved | Schedule::InterleavedZeroBubble | Schedule::ZeroBubbleV => {}
         _ => return None,
     }
     let count = plan.stages.len();
@@ -97,7 +97,7 @@ fn runnable(
     let (all, replicas) = (limits.microbatches as usize, replicas.max(1) as usize);
     // Equal rounds of as many microbatches as stages, or a few more.
     let rounds = (all / replicas / count).max(1);
-    if schedule == Schedule::Interleaved && !(all.is_multiple_of(replicas) && (all / replicas).is_multiple_of(rounds)) {
+    if schedule.has_free_parts() && !(all.is_multiple_of(replicas) && (all / replicas).is_multiple_of(rounds)) {
         return needs(format!(
             "equal rounds of at least {count} microbatches on each of {replicas} replicas; there are {all} \
             microbatches"

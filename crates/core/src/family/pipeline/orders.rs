@@ -51,7 +51,7 @@ impl Orders {
     /// Number of model parts on each stage.
     pub(super) fn parts(&self) -> u64 {
         match self.execution.schedule {
-            Schedule::Interleaved => u64::from(self.execution.virtual_stages.max(1)),
+            Schedule::Interleaved | Schedule::InterleavedZeroBubble => u64::from(self.execution.virtual_stages.max(1)),
             Schedule::ZeroBubbleV => 2,
             _ => 1,
         }
@@ -88,6 +88,7 @@ impl Orders {
             Schedule::GPipe if index < own => (OperationKind::Forward, stage, index),
             Schedule::GPipe => (OperationKind::Backward, stage, index - own),
             Schedule::Interleaved => self.interleaved(stage as u64, own, index),
+            Schedule::InterleavedZeroBubble => self.interleaved_apart(stage as u64, own, index),
             Schedule::ZeroBubbleH1 => put_off(stage, own, self.early[stage].min(own), self.delay(stage), index),
             Schedule::ZeroBubbleV => self.v(stage as u64, own, index),
             _ => {
@@ -102,6 +103,40 @@ impl Orders {
         let (s, v, g) = (self.stages(), self.parts(), self.round(own));
         let early = (2 * (s - 1 - stage) + (v - 1) * g).min(own * v);
         let (kind, k) = in_turn(own * v, early, index);
+        self.in_rounds(stage, g, (kind, k))
+    }
+
+    /// Warm-up, turns of a forward, a backward and the weights of an earlier one, the rest of the weights. Turn `k` has
+    /// a forward while there are any, and weights from the turn on that has the stage's number.
+    fn interleaved_apart(&self, stage: u64, own: u64, index: u64) -> Operation {
+        let (s, v, g) = (self.stages(), self.parts(), self.round(own));
+        let all = own * v;
+        let early = ((v - 1) * g + s - 1 - stage).min(all);
+        let before = |turn: u64| early + turn + turn.min(all - early) + turn.saturating_sub(stage);
+        let numbered = if index < early {
+            (OperationKind::Forward, index)
+        } else if index >= before(all) {
+            (OperationKind::Weights, all.saturating_sub(stage) + index - before(all))
+        } else {
+            // The last turn that begins at or before the operation.
+            let (mut low, mut high) = (0, all);
+            while low + 1 < high {
+                let middle = u64::midpoint(low, high);
+                if before(middle) <= index { low = middle } else { high = middle }
+            }
+            let forwards = u64::from(low < all - early);
+            match index - before(low) {
+                0 if forwards == 1 => (OperationKind::Forward, early + low),
+                within if within == forwards => (OperationKind::Backward, low),
+                _ => (OperationKind::Weights, low - stage),
+            }
+        };
+        self.in_rounds(stage, g, numbered)
+    }
+
+    /// Operation number `k` of its kind, if microbatches go in rounds of `g` through the parts of a stage.
+    fn in_rounds(&self, stage: u64, g: u64, (kind, k): (OperationKind, u64)) -> Operation {
+        let (s, v) = (self.stages(), self.parts());
         let (round, within) = (k / (g * v), k % (g * v));
         let part = if kind == OperationKind::Forward { within / g } else { v - 1 - within / g };
         (kind, (part * s + stage) as usize, round * g + within % g)
@@ -135,6 +170,7 @@ impl Orders {
                 let s = self.stages();
                 2 * (s - 1 - stage as u64) + (parts - 1) * self.round(own) + 1
             }
+            Schedule::InterleavedZeroBubble => self.stages() + (parts - 1) * self.round(own),
             Schedule::ZeroBubbleH1 => early + self.delay(stage) + 1,
             Schedule::ZeroBubbleV => {
                 // The maximum is reached before the steady state.

@@ -2,6 +2,7 @@
 //!
 //! They share nothing with the costs: a run that passes can be launched, however slow it is.
 
+use crate::schedule::interleaved_round;
 use thiserror::Error;
 
 use super::split::StageSplit;
@@ -67,18 +68,24 @@ fn degrees(run: &TrainingRun, devices: u64) -> Result<(), Refusal> {
         );
     }
     if let Some(schedule) = run.zero_bubble {
-        let (id, parts) = (schedule.id(), schedule.parts());
+        let id = schedule.id();
         if layout.pipeline < 2 {
             return refuse(
                 format!("{id} needs at least two pipeline stages"),
                 "with one stage there is no bubble to fill",
             );
         }
-        if layout.virtual_stages != parts {
-            return refuse(
-                format!("{id} has {parts} virtual stages on every rank, but vp={}", layout.virtual_stages),
-                format!("set vp={parts}"),
-            );
+        match schedule.parts() {
+            Some(parts) if layout.virtual_stages != parts => {
+                return refuse(
+                    format!("{id} has {parts} virtual stages on every rank, but vp={}", layout.virtual_stages),
+                    format!("set vp={parts}"),
+                );
+            }
+            None if layout.virtual_stages < 2 => {
+                return refuse(format!("{id} needs several virtual stages on every rank, but vp=1"), "set vp=2");
+            }
+            _ => {}
         }
     }
     if layout.virtual_stages > 1 && layout.pipeline < 2 {
@@ -131,6 +138,13 @@ fn batch(run: &TrainingRun) -> Result<(), Refusal> {
     if layout.virtual_stages > 1 && run.zero_bubble.is_none() && !m.is_multiple_of(p) {
         return refuse(
             format!("interleaving needs a multiple of {p} microbatches, the pipeline stages; there are {m}"),
+            format!("a global batch of {} works", m.next_multiple_of(p) * step),
+        );
+    }
+    let rounds = u32::try_from(m).ok().and_then(|m| interleaved_round(layout.pipeline, m));
+    if run.zero_bubble == Some(ZeroBubble::Interleaved) && rounds.is_none() {
+        return refuse(
+            format!("interleaved-zb needs equal rounds of at least {p} microbatches; there are {m}"),
             format!("a global batch of {} works", m.next_multiple_of(p) * step),
         );
     }

@@ -52,6 +52,7 @@ pub fn schedule_of(zero_bubble: ZeroBubble) -> Schedule {
     match zero_bubble {
         ZeroBubble::H1 => Schedule::ZeroBubbleH1,
         ZeroBubble::V => Schedule::ZeroBubbleV,
+        ZeroBubble::Interleaved => Schedule::InterleavedZeroBubble,
     }
 }
 
@@ -77,7 +78,10 @@ pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &Sta
         Stage { nodes, choices, data_parallel, tensor_parallel: layout.tensor, devices: vec![] }
     };
     let stages = (0..split.stages()).map(stage).collect();
-    let execution = configuration.zero_bubble.map(|schedule| Execution::from(schedule_of(schedule)));
+    let execution = configuration.zero_bubble.map(|schedule| {
+        let virtual_stages = configuration.layout.virtual_stages;
+        Execution { virtual_stages, ..schedule_of(schedule).into() }
+    });
     let measure = Measure::IterationTime;
     let plan =
         Plan { stages, measure, basis: Basis::Configuration(configuration.into()), execution, ..Plan::default() };
@@ -126,7 +130,7 @@ pub fn of_plan(profile: &TrainingProfile, plan: &Plan) -> Configuration {
         most => Recompute::Layers(most),
     };
     let mut configuration = profile.configuration(layout, recompute);
-    // The two parts of a stage under ZB-V cannot be inferred from its nodes.
+    // The parts of a stage cannot be inferred from its nodes.
     configuration.zero_bubble = zero_bubble.filter(|schedule| *schedule == ZeroBubble::H1);
     let even = StageSplit::even(profile.model.layers.len(), &configuration.layout);
     let as_even = even.is_some_and(|even| (0..even.stages()).all(|i| layers.get(i) == Some(&(even.layers(i) as u32))));

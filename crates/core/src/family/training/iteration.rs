@@ -10,6 +10,7 @@ use super::{
     repeated::Repeated,
     split::StageSplit,
 };
+use crate::workload::training::ZeroBubble;
 use crate::workload::training::{
     constants::Constants,
     hardware::Accelerator,
@@ -470,7 +471,7 @@ impl<'a> LinkTime<'a> {
         // stages, both are ends. With several virtual stages, the last stage also sends to the first.
         let sends = match stages {
             0 | 1 => 0.0,
-            2 if run.zero_bubble.is_some() => v,
+            2 if run.zero_bubble == Some(ZeroBubble::V) => v,
             2 => 2.0 * v - 1.0,
             _ => 2.0 * v,
         };

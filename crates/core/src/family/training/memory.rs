@@ -8,6 +8,8 @@ use super::{
     iteration::{Parameters, StageLayers, replicas},
     split::StageSplit,
 };
+use crate::schedule::interleaved_round;
+use crate::workload::training::ZeroBubble;
 use crate::workload::training::{
     adapter::NF4_BYTES,
     expert_settings::ExpertOverlap,
@@ -64,8 +66,14 @@ pub fn in_flight(run: &TrainingRun, stage: usize) -> f64 {
     let (p, v, i) = (f64::from(run.layout.pipeline), f64::from(run.layout.virtual_stages), stage as f64);
     let m = run.microbatches() as f64;
     if run.zero_bubble.is_some() {
-        // Activations are kept until the weights' gradients are computed: every stage has as many as 1F1B's first.
-        return m.min(p);
+        // Activations are kept until the weights' gradients are computed. Every stage has as many as 1F1B's first, and
+        // those of a round in each further virtual stage that is dealt out in turn.
+        let round = interleaved_round(run.layout.pipeline, u32::try_from(m as u64).unwrap_or(u32::MAX));
+        let further = match run.zero_bubble {
+            Some(ZeroBubble::Interleaved) => (v - 1.0) * round.map_or(p, f64::from),
+            _ => (v - 1.0) * p,
+        };
+        return m.min((p + further) / v);
     }
     // Passes that run side by side belong to different microbatches.
     let paired = if run.settings.ep_overlap == ExpertOverlap::Batch { 1.0 } else { 0.0 };

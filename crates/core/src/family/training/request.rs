@@ -189,7 +189,7 @@ impl Request {
         let [tensor, pipeline, mut virtual_stages, context, expert, _, data, micro_batch] =
             self.degrees.map(|degree| degree.unwrap_or(1));
         if let (Some(schedule), None) = (zero_bubble, self.degrees[2]) {
-            virtual_stages = schedule.parts();
+            virtual_stages = schedule.parts().unwrap_or(virtual_stages);
         }
         let others = u64::from(tensor) * u64::from(pipeline) * u64::from(context);
         let refuse = |problem: String, repair: &str| Err(Refusal { problem, repair: repair.into() });
@@ -307,9 +307,12 @@ fn stack(value: &str) -> Result<Stack, String> {
 }
 
 fn schedule(value: &str) -> Result<Schedule, String> {
-    let known = ["1f1b", "interleaved", "zb-h1", "zb-v"];
+    let known = ["1f1b", "interleaved", "zb-h1", "zb-v", "interleaved-zb"];
     Schedule::find(value).filter(|schedule| known.contains(&schedule.id())).ok_or_else(|| {
-        format!("schedule is `{}`, must be 1f1b (interleaved where vp is above 1), zb-h1 or zb-v", printable(value))
+        format!(
+            "schedule is `{}`, must be 1f1b (interleaved where vp is above 1), zb-h1, zb-v or interleaved-zb",
+            printable(value)
+        )
     })
 }
 

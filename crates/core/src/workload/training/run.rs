@@ -147,28 +147,35 @@ pub enum ZeroBubble {
     /// ZB-V: two parts per rank, the second half of the model placed from the last rank back to the first (Qi et al.,
     /// NeurIPS 2024).
     V,
+    /// ZB-1p over several parts per rank, dealt out in turn (PyTorch's `ScheduleInterleavedZeroBubble`).
+    Interleaved,
 }
 
 impl ZeroBubble {
+    /// All of them, in display order.
+    pub const ALL: [ZeroBubble; 3] = [ZeroBubble::H1, ZeroBubble::V, ZeroBubble::Interleaved];
+
     /// Id in files and flags.
     pub fn id(self) -> &'static str {
         match self {
             ZeroBubble::H1 => "zb-h1",
             ZeroBubble::V => "zb-v",
+            ZeroBubble::Interleaved => "interleaved-zb",
         }
     }
 
-    /// Number of virtual stages per rank.
-    pub fn parts(self) -> u32 {
+    /// Number of virtual stages per rank; `None` if a layout chooses it.
+    pub fn parts(self) -> Option<u32> {
         match self {
-            ZeroBubble::H1 => 1,
-            ZeroBubble::V => 2,
+            ZeroBubble::H1 => Some(1),
+            ZeroBubble::V => Some(2),
+            ZeroBubble::Interleaved => None,
         }
     }
 
     /// Schedule with this id.
     pub fn find(id: &str) -> Option<Self> {
-        [ZeroBubble::H1, ZeroBubble::V].into_iter().find(|schedule| schedule.id() == id)
+        ZeroBubble::ALL.into_iter().find(|schedule| schedule.id() == id)
     }
 }
 

@@ -6,6 +6,7 @@
 mod accelerate;
 mod deepspeed;
 mod layers;
+mod listed;
 mod maxtext;
 mod megatron;
 mod megatron_bridge;
@@ -20,7 +21,7 @@ use plantui_core::{
         check,
         training::{TrainingRun, configured, program::schedule as schedule_of_run},
     },
-    plan::Plan,
+    plan::{Plan, Schedule},
     text::single_line,
     workload::{Profile, TrainingProfile, Workload},
 };
@@ -46,12 +47,24 @@ pub(super) fn export(
     let own = configured::of_plan(profile, plan);
     let planned = profile.run(&own, limits.samples());
     let runs = schedule_of_run(&planned);
-    if let Some(asked) = settings.schedule.filter(|asked| *asked != runs) {
-        let reason = format!("the planned layout runs {}, and its memory was counted for that", runs.id());
-        return Err(ExportError::Schedule { engine: engine.title(), schedule: asked.id(), reason });
-    }
+    let refused = |schedule: Schedule, reason: String| ExportError::Schedule {
+        engine: engine.title(),
+        schedule: schedule.id(),
+        reason,
+    };
+    let asked = settings.schedule.filter(|asked| *asked != runs);
+    let listed = match asked {
+        Some(asked) if engine == Engine::TorchTitan => {
+            listed::notes(workload, limits, plan, asked).map_err(|reason| refused(asked, reason))?
+        }
+        Some(asked) => {
+            let reason = format!("the planned layout runs {}, and its memory was counted for that", runs.id());
+            return Err(refused(asked, reason));
+        }
+        None => vec![],
+    };
     if let Some(reason) = program::refused(engine, own.zero_bubble) {
-        return Err(ExportError::Schedule { engine: engine.title(), schedule: runs.id(), reason });
+        return Err(refused(runs, reason));
     }
     if profile.model.kinds.iter().any(|kind| kind.mixer.is_some()) {
         let why = "its file describes attention layers, and this model has layers with a state or a convolution";
@@ -88,15 +101,18 @@ pub(super) fn export(
             format!("it needs equally many devices on every machine, and {devices} do not fill machines of {each}");
         return Err(impossible(vec![uneven]));
     }
-    let refused = || impossible(vec!["its layers have no valid split".into()]);
+    let no_split = || impossible(vec!["its layers have no valid split".into()]);
     let (text, own_notes) = match engine {
         Engine::Megatron => (megatron::text(&own_profile, &run, &configuration, spread), vec![]),
         Engine::MegatronBridge => (megatron_bridge::text(&own_profile, &run, &configuration, spread), vec![]),
-        Engine::TorchTitan => (torchtitan::text(&own_profile, &run, &configuration, (&settings.names, spread)), vec![]),
+        Engine::TorchTitan => {
+            let names = (&settings.names, spread);
+            (torchtitan::text(&own_profile, &run, &configuration, names, asked), listed)
+        }
         Engine::Accelerate => (accelerate::text(&run, spread), vec![]),
         Engine::MaxText => (maxtext::text(&own_profile, &run, spread), vec![]),
         Engine::DeepSpeed if run.layout.pipeline == 1 => (deepspeed::text(&run), vec![]),
-        _ => layers::text(engine, &own_profile, &run, &configuration, &settings.names).ok_or_else(refused)?,
+        _ => layers::text(engine, &own_profile, &run, &configuration, &settings.names).ok_or_else(no_split)?,
     };
     let adapter = run.settings.adapter.as_ref();
     let adapter = adapter.map(|adapter| format!("the program sets the adapters ({adapter}), not this file"));

@@ -128,9 +128,11 @@ pub(super) fn lacks(engine: Engine, profile: &TrainingProfile, run: &TrainingRun
 /// Reason why an engine cannot run a schedule of a trained model.
 pub(super) fn refused(engine: Engine, schedule: Option<ZeroBubble>) -> Option<String> {
     match (engine, schedule?) {
-        (Engine::Torch | Engine::TorchTitan, ZeroBubble::V) | (Engine::Vllm, _) => None,
-        (Engine::Torch | Engine::TorchTitan, ZeroBubble::H1) => Some("its only zero-bubble schedule is zb-v".into()),
-        _ => Some("it does not defer weight gradients; torchtitan runs zb-v".into()),
+        (Engine::Torch | Engine::TorchTitan, ZeroBubble::V | ZeroBubble::Interleaved) | (Engine::Vllm, _) => None,
+        (Engine::Torch | Engine::TorchTitan, ZeroBubble::H1) => {
+            Some("its zero-bubble schedules are zb-v and interleaved-zb".into())
+        }
+        _ => Some("it does not defer weight gradients; torchtitan runs zb-v and interleaved-zb".into()),
     }
 }
 

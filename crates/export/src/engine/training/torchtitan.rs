@@ -9,9 +9,10 @@ use super::super::{
     torchtitan::{self, Checkpoint, RegistryEntry},
     torchtitan_model::FileModel,
 };
+use super::listed::{FILE, is_from_list};
 use plantui_core::{
     family::training::{ContextStyle, Recompute, TrainingPrecision, TrainingRun, ZeroBubble, configured},
-    plan::Configuration,
+    plan::{Configuration, Schedule},
     workload::{TrainingProfile, recipe::ModelShape},
 };
 
@@ -19,6 +20,7 @@ use plantui_core::{
 fn word(run: &TrainingRun) -> &'static str {
     match run.zero_bubble {
         Some(ZeroBubble::V) => "ZBVZeroBubble",
+        Some(ZeroBubble::Interleaved) => "InterleavedZeroBubble",
         _ if run.layout.virtual_stages > 1 => "Interleaved1F1B",
         _ => "1F1B",
     }
@@ -43,14 +45,16 @@ fn parts(profile: &TrainingProfile, configuration: &Configuration, names: &Modul
     parts
 }
 
-/// Text of the file.
+/// Text of the file. `asked` is another schedule than the planned one.
 pub(super) fn text(
     profile: &TrainingProfile,
     run: &TrainingRun,
     configuration: &Configuration,
     (names, spread): (&ModuleNames, launch::Spread),
+    asked: Option<Schedule>,
 ) -> String {
     let (layout, settings) = (&run.layout, &run.settings);
+    let listed = asked.is_some_and(is_from_list);
     let stages = layout.pipeline;
     let parts = parts(profile, configuration, names);
     let base = FileModel {
@@ -71,7 +75,14 @@ pub(super) fn text(
     let micro = u64::from(layout.micro_batch);
     let mut sets = vec![
         format!("parallelism.pipeline_parallel_degree = {stages}"),
-        format!("parallelism.pipeline_parallel_schedule = {}", python::string(word(run))),
+        format!(
+            "parallelism.pipeline_parallel_schedule = {}",
+            python::string(match asked {
+                Some(_) if listed => torchtitan::LIST,
+                Some(other) => torchtitan::word(other),
+                None => word(run),
+            })
+        ),
         format!("parallelism.module_fqns_per_model_part = {}", if stages > 1 { "MODEL_PARTS" } else { "None" }),
         format!("parallelism.tensor_parallel_degree = {}", layout.tensor),
         format!(
@@ -83,6 +94,9 @@ pub(super) fn text(
         format!("parallelism.data_parallel_replicate_degree = {replicate}"),
         format!("parallelism.data_parallel_shard_degree = {shard}"),
     ];
+    if listed {
+        sets.push(format!("parallelism.pipeline_parallel_schedule_csv = {}", python::string(FILE)));
+    }
     if layout.expert > 1 && settings.dispatcher.is_hierarchical() {
         let backend = python::string(settings.dispatcher.id());
         sets.push(format!("parallelism.expert_parallel_comm_backend = {backend}"));

@@ -17,6 +17,7 @@ mod tests;
 mod zero_bubble;
 
 use candidate::{Bench, LayoutCandidate, bound_of_any_split};
+use zero_bubble::LayoutSchedules;
 
 use crate::{Alternative, Infeasible, Outcome, Status, outcome::feasible, pipeline_options};
 use plantui_core::{
@@ -35,7 +36,7 @@ use plantui_core::{
     workload::TrainingProfile,
 };
 
-use super::{engine_of, settings::JointSettings};
+use super::{engine_of, kind::any_of, settings::JointSettings};
 
 /// Options that the planner ignores for these models: the stack determines the engine, virtual stages are searched, and
 /// the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
@@ -118,7 +119,7 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
         found.join(layout_search.candidates(fewer, schedules));
     }
     let mut outcome = layout_search.decide(found);
-    outcome.proven_among = Some(layout_search.searched(rounder(devices).next().is_some()));
+    outcome.proven_among = Some(layout_search.searched(rounder(devices).next().is_some(), schedules));
     let used = outcome.plan.as_ref().map_or(devices, Plan::devices_used);
     if used < limits.devices {
         let why = match used < devices {
@@ -164,7 +165,7 @@ struct LayoutSearch<'a> {
 impl LayoutSearch<'_> {
     /// Number of devices and the configurations on them. If `devices` allow no configuration, the largest number that
     /// does.
-    fn on_most(&self, devices: u32, schedules: (bool, Option<ZeroBubble>)) -> (u32, FoundLayouts) {
+    fn on_most(&self, devices: u32, schedules: LayoutSchedules) -> (u32, FoundLayouts) {
         for count in (1..=devices).rev() {
             let found = self.candidates(count, schedules);
             if !found.candidates.is_empty() || found.least_memory.is_some() || found.stopped {
@@ -175,12 +176,20 @@ impl LayoutSearch<'_> {
     }
 
     /// Description of the configurations that a proof covers.
-    fn searched(&self, also_fewer: bool) -> String {
+    fn searched(&self, also_fewer: bool, schedules: LayoutSchedules) -> String {
         let devices = if also_fewer { ALSO_FEWER } else { "" };
         let fit = if self.bench.with_error { " and that fit" } else { " and that fit closely" };
         let routes = self.bench.topology.map(|topology| format!(", with ranks in order on {}", topology.name));
         let routes = routes.unwrap_or_default();
-        format!("layouts that the engine runs{devices}{fit}, with even or nearly even stages{routes}")
+        let interleaved = Schedule::Interleaved.name();
+        let plain = match self.settings.wanted.schedule {
+            Some(Schedule::Interleaved) => vec![interleaved],
+            _ if schedules.usual => vec![Schedule::OneForwardOneBackward.name(), interleaved],
+            _ => vec![],
+        };
+        let delayed = schedules.delayed.iter().map(|own| configured::schedule_of(*own).name());
+        let names = any_of(&plain.into_iter().chain(delayed).collect::<Vec<_>>());
+        format!("layouts that the engine runs{devices}{fit}, with even or nearly even stages, under {names}{routes}")
     }
 
     /// Plan of a candidate, on the devices in order if there is a topology.
@@ -192,7 +201,7 @@ impl LayoutSearch<'_> {
     }
 
     /// All configurations on `devices` devices that fit, but for those of layouts that are far too slow. Layouts are tried in the order of a lower bound, so that fast ones come first.
-    fn candidates(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> FoundLayouts {
+    fn candidates(&self, devices: u32, schedules: LayoutSchedules) -> FoundLayouts {
         let mut found = FoundLayouts::default();
         let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
         found.layouts = layouts.len();
@@ -200,9 +209,9 @@ impl LayoutSearch<'_> {
         let interleaved = self.settings.wanted.schedule == Some(Schedule::Interleaved);
         let mut tried = vec![];
         for layout in layouts {
-            let other = zero_bubble.and_then(|schedule| Some((zero_bubble::layout(layout, schedule)?, Some(schedule))));
-            let usual = usual && (layout.virtual_stages > 1 || !interleaved);
-            for (layout, schedule) in usual.then_some((layout, None)).into_iter().chain(other) {
+            let delayed = schedules.layouts(layout).map(|(layout, schedule)| (layout, Some(schedule)));
+            let usual = schedules.usual && (layout.virtual_stages > 1 || !interleaved);
+            for (layout, schedule) in usual.then_some((layout, None)).into_iter().chain(delayed) {
                 tried.push((self.bench.least_time(&layout, own), layout, schedule, own));
                 if own && layout.tensor > 1 {
                     tried.push((self.bench.least_time(&layout, false), layout, schedule, false));
@@ -470,7 +479,7 @@ fn thinned(list: Vec<usize>) -> Vec<usize> {
 
 impl LayoutSearch<'_> {
     /// Outcome without a plan, with limits that would be enough: more whole machines, or more memory per device.
-    fn infeasible(&self, limits: &Limits, schedules: (bool, Option<ZeroBubble>), found: &FoundLayouts) -> Outcome {
+    fn infeasible(&self, limits: &Limits, schedules: LayoutSchedules, found: &FoundLayouts) -> Outcome {
         let devices = units::counted(limits.devices as usize, "device");
         let Some(needed) = found.least_memory else {
             let rule = found.refusal.as_ref().map(|refusal| format!(": {refusal}")).unwrap_or_default();
@@ -498,7 +507,7 @@ impl LayoutSearch<'_> {
 
     /// Fewest devices, by whole machines, on which something fits as predicted. `None` if the topology has no more, or
     /// the search is stopped. Feasibility is not monotone, so machines are first added one by one.
-    fn enough_machines(&self, limits: &Limits, schedules: (bool, Option<ZeroBubble>)) -> Option<u32> {
+    fn enough_machines(&self, limits: &Limits, schedules: LayoutSchedules) -> Option<u32> {
         let machine = self.bench.profile.accelerator.domain.max(1);
         let there = limits.topology.as_ref().map_or(MOST_DEVICES, |wired| wired.topology.devices() as u32);
         let first = limits.devices / machine + 1;
@@ -519,7 +528,7 @@ impl LayoutSearch<'_> {
     }
 
     /// True if some configuration on these devices fits, with full recomputation if allowed.
-    fn anything_fits(&self, devices: u32, (usual, zero_bubble): (bool, Option<ZeroBubble>)) -> bool {
+    fn anything_fits(&self, devices: u32, schedules: LayoutSchedules) -> bool {
         let never = self.settings.recompute == pipeline_options::Recompute::Never;
         let recompute = if never { Recompute::None } else { Recompute::Full };
         let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
@@ -534,8 +543,8 @@ impl LayoutSearch<'_> {
             })
         };
         layouts.into_iter().any(|layout| {
-            let other = zero_bubble.and_then(|schedule| zero_bubble::layout(layout, schedule));
-            usual && fits(layout, None) || other.is_some_and(|layout| fits(layout, zero_bubble))
+            schedules.usual && fits(layout, None)
+                || schedules.layouts(layout).any(|(layout, schedule)| fits(layout, Some(schedule)))
         })
     }
 }

@@ -28,7 +28,7 @@ fn no_simulation_goes_below_the_bound() {
         let layouts = space::layouts(&profile, devices, batch, &settings);
         assert!(layouts.len() > 100, "{}", layouts.len());
         for layout in layouts.into_iter().step_by(11) {
-            for (layout, zero_bubble) in [ZeroBubble::H1, ZeroBubble::V]
+            for (layout, zero_bubble) in ZeroBubble::ALL
                 .into_iter()
                 .filter_map(|schedule| Some((super::zero_bubble::layout(layout, schedule)?, schedule)))
             {

@@ -1,7 +1,7 @@
 //! Schedules that delay the gradients of the weights, if requested and supported by the training software.
 //!
-//! `schedule=zb-h1` and `schedule=zb-v` search only these. `schedule=auto` adds ZB-V to 1F1B and interleaved 1F1B if
-//! the software is torchtitan, which runs it. NVIDIA's stacks run neither. `O(1)` for each layout.
+//! `schedule=zb-h1`, `zb-v` and `interleaved-zb` search only these. `schedule=auto` adds the last two to 1F1B and
+//! interleaved 1F1B if the software is torchtitan, which runs them. NVIDIA's stacks run none. `O(1)` for each layout.
 
 use crate::joint::settings::JointSettings;
 use plantui_core::{
@@ -10,36 +10,60 @@ use plantui_core::{
     workload::TrainingProfile,
 };
 
-/// Returns true if 1F1B and interleaved 1F1B are searched, and the zero-bubble schedule to search, if any.
+/// Schedules to search.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LayoutSchedules {
+    /// True for 1F1B and interleaved 1F1B.
+    pub(super) usual: bool,
+    /// Those that delay the gradients of the weights.
+    pub(super) delayed: &'static [ZeroBubble],
+}
+
+impl LayoutSchedules {
+    /// Those that delay gradients, with their layouts: from a layout without virtual stages, or with them if the schedule
+    /// deals them out in turn.
+    pub(super) fn layouts(self, of: Layout) -> impl Iterator<Item = (Layout, ZeroBubble)> {
+        self.delayed.iter().filter_map(move |&schedule| Some((layout(of, schedule)?, schedule)))
+    }
+}
+
+/// Schedules to search.
 ///
 /// # Errors
 /// The reason why the software cannot run the request, and an alternative.
-pub(super) fn searched(
-    profile: &TrainingProfile,
-    settings: &JointSettings,
-) -> Result<(bool, Option<ZeroBubble>), String> {
+pub(super) fn searched(profile: &TrainingProfile, settings: &JointSettings) -> Result<LayoutSchedules, String> {
     let asked = match settings.wanted.schedule {
         Some(Schedule::ZeroBubbleH1) => ZeroBubble::H1,
         Some(Schedule::ZeroBubbleV) => ZeroBubble::V,
+        Some(Schedule::InterleavedZeroBubble) => ZeroBubble::Interleaved,
         Some(Schedule::GPipe) => {
             return Err("layouts run 1F1B, interleaved 1F1B or a zero-bubble schedule, not gpipe.".into());
         }
-        None if profile.stack == Stack::Torchtitan => return Ok((true, Some(ZeroBubble::V))),
-        _ => return Ok((true, None)),
+        None if profile.stack == Stack::Torchtitan => {
+            return Ok(LayoutSchedules { usual: true, delayed: &[ZeroBubble::V, ZeroBubble::Interleaved] });
+        }
+        _ => return Ok(LayoutSchedules { usual: true, delayed: &[] }),
     };
+    let only = |delayed| Ok(LayoutSchedules { usual: false, delayed });
     let (id, stack) = (asked.id(), profile.stack.id());
     match (asked, profile.stack) {
-        (ZeroBubble::V, Stack::Torchtitan) | (_, Stack::Plain) => Ok((false, Some(asked))),
-        (ZeroBubble::H1, Stack::Torchtitan) => Err(format!("torchtitan runs zb-v, not {id}: use schedule=zb-v.")),
+        (ZeroBubble::H1, Stack::Plain) => only(&[ZeroBubble::H1]),
+        (ZeroBubble::V, Stack::Torchtitan | Stack::Plain) => only(&[ZeroBubble::V]),
+        (ZeroBubble::Interleaved, Stack::Torchtitan | Stack::Plain) => only(&[ZeroBubble::Interleaved]),
+        (ZeroBubble::H1, Stack::Torchtitan) => {
+            Err(format!("torchtitan runs zb-v and interleaved-zb, not {id}: use schedule=zb-v."))
+        }
         _ => Err(format!(
-            "{stack} does not run {id}: NVIDIA's engines do not defer weight gradients. torchtitan runs \
-            zb-v."
+            "{stack} does not run {id}: NVIDIA's engines do not defer weight gradients. torchtitan runs zb-v and \
+            interleaved-zb."
         )),
     }
 }
 
-/// Layout for a zero-bubble schedule, from one without virtual stages; `None` if there is no pipeline.
+/// Layout for a zero-bubble schedule; `None` if this one is not for it.
 pub(super) fn layout(of: Layout, schedule: ZeroBubble) -> Option<Layout> {
-    let pipeline = of.pipeline > 1 && of.virtual_stages == 1;
-    pipeline.then_some(Layout { virtual_stages: schedule.parts(), ..of })
+    match schedule.parts() {
+        Some(parts) => (of.pipeline > 1 && of.virtual_stages == 1).then_some(Layout { virtual_stages: parts, ..of }),
+        None => (of.virtual_stages > 1).then_some(of),
+    }
 }
