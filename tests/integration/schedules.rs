@@ -3,10 +3,16 @@
 use std::process::Command;
 
 use plantui::{
+    cluster::Limits,
     export::formats,
+    family::{
+        self,
+        training::{Layout, Recompute, configured},
+    },
     plan::interleaved_round,
     schedule::{ExplicitSchedule, GivenSchedule, csv, validate},
     simulate::{Pipeline, PipelineStage, Schedule, SimulatorSettings, Transfer, simulate},
+    workload::{TrainingProfile, Workload, WorkloadFormat, training::ExpertOverlap},
 };
 
 use crate::common::engine_rules;
@@ -151,6 +157,36 @@ fn zb_2p_has_no_bubble_between_a_ranks_first_and_last_action() {
         let (start, end) = (row[0].start_s, row[row.len() - 1].end_s);
         assert_eq!(end - start, 72.0, "stage {stage}");
     }
+}
+
+/// A pair hides the exchange of tokens between experts, whether or not the plan's own schedule overlaps batches.
+#[test]
+fn pairs_of_a_mixture_of_experts_save_what_the_overlap_of_batches_saves() {
+    let workload = plantui::workload::load("deepseek-v2-lite".as_ref()).expect("a published name");
+    let profile = workload.training().expect("a model to be trained").clone();
+    let pipeline = |overlap: ExpertOverlap, expert: u32| {
+        let mut profile = profile.clone();
+        profile.settings.ep_overlap = overlap;
+        let layout = Layout { pipeline: 4, virtual_stages: 2, expert, data: 8, ..Layout::ONE };
+        let configuration = profile.configuration(layout, Recompute::None);
+        let split = configured::split(&profile, &configuration).expect("it divides");
+        let plan = configured::plan(&profile, configuration, &split);
+        let limits = Limits { devices: 32, batch: Some(256), ..Limits::NEUTRAL };
+        family::pipeline(&workload_of(profile), &limits, &plan, &SimulatorSettings::default())
+    };
+    let (apart, overlapped) = (pipeline(ExpertOverlap::None, 8), pipeline(ExpertOverlap::Batch, 8));
+    for (own, other) in apart.stages.iter().zip(&overlapped.stages) {
+        assert_eq!(own.paired_saving_s, 0.0);
+        assert!(own.listed_saving_s > 0.0 && (own.listed_saving_s / other.paired_saving_s - 1.0).abs() < 1e-9);
+    }
+    let seconds = |pipeline: &Pipeline, schedule: Schedule| simulate(pipeline, schedule).iteration_s;
+    assert!(seconds(&apart, Schedule::Combined) < 0.99 * seconds(&apart, Schedule::Interleaved));
+    // Without an exchange, nothing is hidden.
+    assert!(pipeline(ExpertOverlap::None, 1).stages.iter().all(|stage| stage.listed_saving_s == 0.0));
+}
+
+fn workload_of(profile: TrainingProfile) -> Workload {
+    profile.into_workload("model", "model", WorkloadFormat::HuggingFace, None)
 }
 
 /// A list of a very long batch would not fit into memory.

@@ -147,7 +147,9 @@ pub fn assumptions(rows: &[ScheduleRow]) -> Vec<&'static str> {
         told.push("slices of a sequence take equal shares too, although attention gives later slices more work");
     }
     if there(&["combined-1f1b", "dualpipe", "dualpipe-v"]) {
-        told.push("passes of a pair take the sum of their times, unless the plan already overlaps them");
+        told.push(
+            "passes of a pair take the sum of their times, less the exchange of tokens between experts that each hides",
+        );
     }
     told
 }

@@ -108,7 +108,11 @@ pub(super) fn program(pipeline: &Pipeline, listed: &ExplicitSchedule, clock: &Ti
             None => sound(pipeline.settings.weight_gradient_share).min(1.0) * (backward - recompute),
         };
         let whole = part(source.forward_s) + backward;
-        let kept = if whole > 0.0 { 1.0 - (part(source.paired_saving_s) / whole).min(1.0) } else { 1.0 };
+        let kept = if whole > 0.0 {
+            1.0 - (part(source.paired_saving_s.max(source.listed_saving_s)) / whole).min(1.0)
+        } else {
+            1.0
+        };
         program.chunks.push(Chunk {
             stage: own.rank as u32,
             part: parts[own.rank],

@@ -373,24 +373,6 @@ mod tests {
     }
 
     #[test]
-    fn interleaved_zero_bubble_is_pytorchs() {
-        let text = |stage: u32| {
-            let order = interleaved_zero_bubble(stage, 4, 2, 8);
-            let one = |Computation { work, chunk, own, .. }: Computation| match work {
-                PassKind::Forward => format!("{chunk}F{own}"),
-                PassKind::Backward | PassKind::InputGradient => format!("{chunk}I{own}"),
-                PassKind::WeightGradient => format!("{chunk}W{own}"),
-            };
-            (0..order.len).map(|index| one(order.at(index))).collect::<Vec<_>>().join(",")
-        };
-        let first = "0F0,0F1,0F2,0F3,4F0,4F1,4F2,4F3,4I0,4W0,0F4,4I1,4W1,0F5,4I2,4W2,0F6,4I3,4W3,0F7,0I0,0W0,4F4,0I1,0W1,\
-            4F5,0I2,0W2,4F6,0I3,0W3,4F7,4I4,4W4,4I5,4W5,4I6,4W6,4I7,4W7,0I4,0W4,0I5,0W5,0I6,0W6,0I7,0W7";
-        let last = "3F0,3F1,3F2,3F3,7F0,7I0,7F1,7I1,7F2,7I2,7F3,7I3,7W0,3F4,3I0,7W1,3F5,3I1,7W2,3F6,3I2,7W3,3F7,3I3,3W0,\
-            7F4,7I4,3W1,7F5,7I5,3W2,7F6,7I6,3W3,7F7,7I7,7W4,3I4,7W5,3I5,7W6,3I6,7W7,3I7,3W4,3W5,3W6,3W7";
-        assert_eq!([text(0), text(3)], [first, last]);
-    }
-
-    #[test]
     fn every_operation_comes_once_and_in_turn() {
         for stages in 1..6u32 {
             for stage in 0..stages {

@@ -22,6 +22,8 @@ pub struct PipelineStage {
     /// Part of forward and backward that is saved if they run side by side, of two microbatches, seconds; above 0, the
     /// schedule pairs them between warm-up and drain.
     pub paired_saving_s: f64,
+    /// The same for a schedule that lists its pairs, whether or not the plan's own pairs passes, seconds.
+    pub listed_saving_s: f64,
     /// Number of replicas. Microbatch m runs on replica m mod replicas.
     pub replicas: u32,
     /// Number of devices that work on one replica in lockstep (the tensor-parallel degree); 0 counts as 1.

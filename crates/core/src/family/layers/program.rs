@@ -26,6 +26,7 @@ pub(crate) fn pipeline(
         backward_s: cost.backward_s,
         recompute_s: cost.recompute_s,
         paired_saving_s: 0.0,
+        listed_saving_s: 0.0,
         replicas: 1,
         devices: plan.stages[i].device_count().max(1),
         all_reduce_s: cost.all_reduce_s,

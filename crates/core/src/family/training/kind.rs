@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{configured, dials, iteration::IterationCosts, memory, program, score, wiring};
+use super::{configured, dials, iteration::IterationCosts, memory, program, score, split::StageSplit, wiring};
 use crate::{
     cluster::{LimitKind, Limits},
     family::{
@@ -13,13 +13,31 @@ use crate::{
     },
     plan::{Measure, Plan, Score},
     simulate::{Demands, Pipeline, SimulatorSettings},
-    workload::{NodeIndex, TrainingProfile, Workload, piper::VANILLA},
+    workload::{
+        NodeIndex, TrainingProfile, Workload,
+        piper::VANILLA,
+        training::{ExpertOverlap, run::TrainingRun},
+    },
 };
 
 /// Default number of sequences per iteration.
 pub const USUAL_BATCH: u32 = 128;
 /// Default number of devices and sequences.
 const USUAL: [(LimitKind, f64); 2] = [(LimitKind::Devices, 64.0), (LimitKind::Batch, USUAL_BATCH as f64)];
+
+/// Sets what passes of different microbatches save on each stage if a schedule lists them as pairs: the exchange of
+/// tokens between experts behind the other pass, as under the overlap of batches.
+fn pair(profile: &TrainingProfile, run: &TrainingRun, split: &StageSplit, pipeline: &mut Pipeline) {
+    if run.layout.expert == 1 || run.settings.ep_overlap == ExpertOverlap::Batch {
+        return;
+    }
+    let mut paired = run.clone();
+    paired.settings.ep_overlap = ExpertOverlap::Batch;
+    let costs = IterationCosts::of(&profile.model, &paired, &profile.accelerator, &profile.constants, split);
+    for (stage, time) in pipeline.stages.iter_mut().zip(&costs.stages) {
+        stage.listed_saving_s = time.saved * costs.growth;
+    }
+}
 
 impl Family for TrainingProfile {
     fn id(&self) -> &'static str {
@@ -68,6 +86,7 @@ impl Family for TrainingProfile {
         let costs = IterationCosts::of(&self.model, &run, &self.accelerator, &self.constants, &split);
         let held = memory::stages(&self.model, &run, &split);
         let mut pipeline = program::whole(&self.model, &run, &costs, &held);
+        pair(self, &run, &split, &mut pipeline);
         if let (Some(topology), Some(_)) = (&plan.topology, &run.links) {
             let name = &topology.name;
             pipeline.notes.push(format!(

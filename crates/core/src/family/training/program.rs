@@ -27,6 +27,7 @@ pub fn pipeline(run: &TrainingRun, costs: &IterationCosts, memory: &[StageMemory
                 recompute_s: stage.again.total(),
                 weight_gradient_s: Some(stage.weights),
                 paired_saving_s: stage.saved,
+                listed_saving_s: 0.0,
                 replicas: 1,
                 devices: run.layout.tensor * run.layout.context,
                 all_reduce_s: costs.reductions[index].data_parallel,
