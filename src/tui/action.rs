@@ -11,6 +11,7 @@ pub enum Action {
     Back,
     Show(View),
     NextPanel,
+    PreviousPanel,
     FoldPanel,
     Up,
     Down,
@@ -130,6 +131,8 @@ fn hyphenated(name: &str) -> String {
 pub enum Scope {
     /// Left panel.
     Panel,
+    /// Knobs of the layout.
+    Layout,
     /// One view.
     Of(View),
     /// Stages and Overview: actions that change the plan.
@@ -149,6 +152,7 @@ impl Scope {
     pub fn title(self) -> &'static str {
         match self {
             Scope::Panel => "Left panel",
+            Scope::Layout => "Layout",
             Scope::Of(view) => view.title(),
             Scope::Stages => "Editing the plan",
             Scope::Tree => "Stages and layers",
@@ -171,6 +175,7 @@ impl Scope {
         let views = View::ALL.len();
         match self {
             Scope::Panel => (0, 0),
+            Scope::Layout => (0, 1),
             Scope::Of(view) => (1 + view as usize, 0),
             // Listed after Stages, which they belong to.
             Scope::Stages => (1 + list::WITH_PLAN as usize, 1),
@@ -230,6 +235,15 @@ const PANEL: &[Entry] = &[
     entry(S::Panel, A::Reset, &["backspace", "delete"], "Reset", "back to its start value", "reset"),
 ];
 
+/// Actions of the knobs.
+const LAYOUT: &[Entry] = &[
+    entry(S::Layout, A::Decrease, &["left", "h"], "Smaller", "pin the axis to its next smaller value", "turn"),
+    entry(S::Layout, A::Increase, &["right", "l"], "Larger", "pin the axis to its next larger value", ""),
+    entry(S::Layout, A::Up, &["up", "k"], "Axis before", "the axis to the left", "axis"),
+    entry(S::Layout, A::Down, &["down", "j"], "Next axis", "the axis to the right", ""),
+    entry(S::Layout, A::Reset, &["backspace", "delete"], "Free", "let the planner choose the axis", "free"),
+];
+
 /// Actions of the suggestions.
 const SUGGESTIONS: &[Entry] = &[
     entry(S::Suggestions, A::Edit, &["enter"], "Take it", "set the limit or option as suggested", "take"),
@@ -252,11 +266,12 @@ const EVERYWHERE: &[Entry] = &[
     entry(
         S::Everywhere,
         A::NextPanel,
-        &["tab", "backtab"],
-        "Other panel",
-        "from the left panel to the view, and back",
+        &["tab"],
+        "Next part",
+        "from the view to the left panel, then to the layout",
         "panel",
     ),
+    entry(S::Everywhere, A::PreviousPanel, &["backtab"], "Part before", "from the view to the layout, then back", ""),
     entry(S::Everywhere, A::FoldPanel, &["f1"], "Fold left panel", "hide or show the left panel", ""),
     entry(
         S::Everywhere,
@@ -366,7 +381,7 @@ const fn joined<const N: usize>(parts: &[&[Entry]]) -> [Entry; N] {
 
 const OF_VIEWS: [Entry; count(&list::KEYS)] = joined(&list::KEYS);
 
-const PARTS: [&[Entry]; 6] = [PANEL, SUGGESTIONS, &OF_VIEWS, LISTS, &list::SHOWS, EVERYWHERE];
+const PARTS: [&[Entry]; 7] = [PANEL, LAYOUT, SUGGESTIONS, &OF_VIEWS, LISTS, &list::SHOWS, EVERYWHERE];
 
 /// All actions. If two entries have the same key, the first whose scope is in force wins.
 pub(crate) static TABLE: &[Entry] = &joined::<{ count(&PARTS) }>(&PARTS);

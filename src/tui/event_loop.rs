@@ -65,20 +65,22 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
         return Ok(end);
     }
     let mut dirty = true;
+    // Size of the last frame.
+    let mut bytes = 0;
     let mut drawn = Instant::now().checked_sub(FRAME).unwrap_or_else(Instant::now);
     loop {
         if let Some(watch) = &watch {
             watch.follow(model.session.watched());
         }
         model.appearance.now = Instant::now();
-        let due = drawn + FRAME;
+        let due = drawn + model.planning.frame(FRAME, model.appearance.now, bytes);
         if dirty && model.appearance.now >= due {
             model.run_playhead();
             let effects = model.sample();
             if let Some(end) = perform(tty, model, &mut worker, effects)? {
                 return Ok(end);
             }
-            tty.draw(model)?;
+            bytes = tty.draw(model)?;
             drawn = model.appearance.now;
             dirty = false;
         }

@@ -24,6 +24,7 @@ pub mod gallery;
 mod hangup;
 mod inks;
 pub(crate) mod keymap;
+mod layout_bar;
 mod marks;
 mod model;
 mod names;

@@ -211,19 +211,10 @@ impl Offscreen {
         let mut reports = vec![];
         worker::perform(job, &mut |report| reports.push(report));
         // Plans take no time here, so that pictures and automatic studies do not depend on the load of this machine.
-        let mut timeless = None;
         for mut report in reports {
-            match &mut report.news {
-                News::Planned(shown) => {
-                    *shown = Arc::new(ShownRun { seconds: 0.0, ..ShownRun::clone(shown) });
-                    timeless = Some(shown.clone());
-                }
-                News::Simulated(simulated) => {
-                    if let Some(shown) = &timeless {
-                        *simulated = Arc::new(simulated.under(shown.clone()));
-                    }
-                }
-                _ => {}
+            if let News::Planned { shown, simulated } = &mut report.news {
+                *shown = Arc::new(ShownRun { seconds: 0.0, ..ShownRun::clone(shown) });
+                *simulated = simulated.take().map(|own| Arc::new(own.under(shown.clone())));
             }
             let effects = self.model.on_report(report);
             self.perform(effects);

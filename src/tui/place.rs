@@ -8,6 +8,8 @@ use crate::study::columns::Column;
 pub enum Focus {
     /// The left panel.
     Panel,
+    /// Knobs of the layout, over the view.
+    Layout,
     /// The view.
     View,
 }
@@ -32,6 +34,8 @@ pub(super) enum Hit {
     Step(PanelRow, bool),
     /// Inside the left panel, beside its rows.
     PanelArea,
+    /// Index of a knob of the layout.
+    Knob(usize),
     /// Inside the view.
     ViewArea,
     /// Index of a row of a list.

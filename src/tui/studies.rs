@@ -24,9 +24,11 @@ pub(super) enum StudyKind {
     Schedules,
     /// Timeline of an edited schedule.
     EditedSchedule,
+    /// Other values of an axis of the layout.
+    Axis,
 }
 
-const KINDS: usize = 8;
+const KINDS: usize = 9;
 
 /// Running studies, by kind.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use std::{
     panic,
     sync::{
         Once,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, ThreadId},
 };
@@ -51,7 +51,7 @@ impl Tty {
     /// Errors of the terminal; it is restored first.
     pub(super) fn take(mouse: bool) -> io::Result<Tty> {
         install_hook();
-        let begun = enter(mouse).and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
+        let begun = enter(mouse).and_then(|()| Terminal::new(CrosstermBackend::new(Counted(io::stdout()))));
         match begun {
             Ok(terminal) => Ok(Tty { terminal: Drawn(Some(terminal)), mouse }),
             Err(error) => {
@@ -61,14 +61,16 @@ impl Tty {
         }
     }
 
-    /// Draws a frame as one synchronized update.
+    /// Draws a frame as one synchronized update. Returns the bytes that it took.
     ///
     /// # Errors
     /// If the terminal cannot be written to.
-    pub(super) fn draw(&mut self, model: &mut Model) -> io::Result<()> {
+    pub(super) fn draw(&mut self, model: &mut Model) -> io::Result<u64> {
+        let before = WRITTEN.load(Ordering::Relaxed);
         execute!(io::stdout(), BeginSynchronizedUpdate)?;
         let drawn = self.terminal.draw(|frame| frame::show(frame, model));
-        drawn.and(execute!(io::stdout(), EndSynchronizedUpdate))
+        drawn.and(execute!(io::stdout(), EndSynchronizedUpdate))?;
+        Ok(WRITTEN.load(Ordering::Relaxed) - before)
     }
 
     /// Restores the terminal until [`Tty::resume`].
@@ -86,7 +88,7 @@ impl Tty {
         enter(self.mouse)?;
         // A new one redraws everything. `Terminal::clear` would query the cursor's position, and the reply would be
         // lost among the keys being read.
-        self.terminal = Drawn(Some(Terminal::new(CrosstermBackend::new(io::stdout()))?));
+        self.terminal = Drawn(Some(Terminal::new(CrosstermBackend::new(Counted(io::stdout())))?));
         execute!(io::stdout(), Clear(ClearType::All))
     }
 
@@ -111,7 +113,25 @@ impl Drop for Tty {
 
 /// ratatui's terminal. Its `Drop` prints to standard error if it cannot show the cursor, and panics if that fails too.
 /// So an unwritable terminal is forgotten instead of dropped.
-struct Drawn(Option<Terminal<CrosstermBackend<Stdout>>>);
+struct Drawn(Option<Terminal<CrosstermBackend<Counted>>>);
+
+/// Standard output that counts what is drawn.
+struct Counted(Stdout);
+
+/// Bytes drawn so far.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.0.write(bytes)?;
+        WRITTEN.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
 
 impl Drawn {
     fn draw(&mut self, content: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {

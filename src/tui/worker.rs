@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     planner::{self, Planner, Problem, Search, panic_message},
-    run::{self, given_up},
+    run,
     simulate::{LEAST_TIME, Setup},
     source::LoadError,
     tui::views::compare::pins::LoadedPin,
@@ -65,9 +65,14 @@ pub(super) struct Job {
 
 /// Message of the worker.
 pub(super) enum News {
-    /// Plan, or the reason why there is none.
-    Planned(Arc<ShownRun>),
-    /// Timeline of a plan.
+    /// Plan with its timeline, or the reason why there is no plan. They come together, so that no picture mixes two plans.
+    Planned {
+        /// The run.
+        shown: Arc<ShownRun>,
+        /// Timeline of its plan.
+        simulated: Option<Arc<Simulated>>,
+    },
+    /// Timeline of a plan that was shown before.
     Simulated(Arc<Simulated>),
     /// Reason why a plan has no timeline.
     Unplayed(String),
@@ -138,19 +143,20 @@ fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
             };
             let seconds = started.elapsed().as_secs_f64();
             let shown = Arc::new(ShownRun::new(planner.info(), problem, outcome, score, seconds));
-            tell(News::Planned(shown.clone()));
             // A stopped search still gets its plan simulated; a second stop or a change cancels that.
-            simulate(&shown, *how, &job.search.follow(LEAST_TIME), &mut tell);
+            let search = job.search.follow(LEAST_TIME);
+            let simulated = Simulated::new(&shown, *how, &search).map(Arc::new);
+            let given_up = simulated.is_none() && shown.plan().is_some() && search.deadline_passed();
+            tell(News::Planned { shown, simulated });
+            if given_up {
+                tell(News::Unplayed(run::given_up(&search)));
+            }
         }
-        Task::Simulate { shown, setup: how } => simulate(shown, *how, &job.search, &mut tell),
-    }
-}
-
-fn simulate(shown: &Arc<ShownRun>, how: Setup, search: &Search, tell: &mut dyn FnMut(News)) {
-    match Simulated::new(shown, how, search) {
-        Some(simulated) => tell(News::Simulated(Arc::new(simulated))),
-        None if search.deadline_passed() => tell(News::Unplayed(given_up(search))),
-        None => {}
+        Task::Simulate { shown, setup: how } => match Simulated::new(shown, *how, &job.search) {
+            Some(simulated) => tell(News::Simulated(Arc::new(simulated))),
+            None if job.search.deadline_passed() => tell(News::Unplayed(run::given_up(&job.search))),
+            None => {}
+        },
     }
 }
 

@@ -381,7 +381,7 @@ fn a_plan_carries_its_prediction_and_a_forged_one_is_told() {
 
 #[test]
 fn options_that_mean_nothing_for_a_model_are_refused() {
-    for setting in ["schedule=gpipe", "virtual_stages=2", "space=engine", "engine=deepspeed"] {
+    for setting in ["schedule=gpipe", "space=engine", "engine=deepspeed"] {
         let error = refusal(&[&["plan", MODEL, "--set", setting], &ASKED[..]].concat());
         let name = setting.split('=').next().unwrap();
         assert!(error.contains(&format!("option {name} of planner joint does not apply to a model")), "{error}");

@@ -164,7 +164,14 @@ fn the_old_plan_stays_while_the_new_one_is_made_and_only_the_last_is_made() {
         press(&mut screen, KeyCode::Right);
     }
     assert!(!screen.text().contains("planning"), "a quick plan is not announced");
-    screen.wait(Duration::from_millis(200));
+    // A sign turns after a while, and what is old stays.
+    screen.wait(Duration::from_millis(400));
+    let text = screen.text();
+    let header = text.lines().next().unwrap();
+    assert!(header.contains("⣠ Joint") || header.contains("⢰ Joint") && !header.contains("planning"), "{text}");
+    assert_eq!(line(&text, "samples/s"), before);
+    // A search that takes long says how far it is.
+    screen.wait(Duration::from_secs(2));
     let text = screen.text();
     assert!(text.lines().next().unwrap().contains("… planning"), "{text}");
     assert_eq!(line(&text, "samples/s"), before);

@@ -8,6 +8,7 @@ mod gallery;
 mod help_panel;
 mod judged;
 mod keys;
+mod layout;
 mod looks;
 mod overlays;
 mod overview;

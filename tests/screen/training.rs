@@ -102,7 +102,11 @@ fn every_view_draws_a_model_at_every_size() {
 #[test]
 fn hardware_and_the_length_of_sequences_are_turned_like_limits() {
     let mut screen = opened(160, 40);
-    let figures = |screen: &mut Offscreen| line(&screen.text(), "tokens/s per device");
+    // Without the panel, whose rows are beside it.
+    let figures = |screen: &mut Offscreen| {
+        let text = line(&screen.text(), "tokens/s per device");
+        text.rsplit('│').next().unwrap_or_default().to_string()
+    };
     let before = figures(&mut screen);
     screen.focus(Focus::Panel);
     let row = |screen: &mut Offscreen, label: &str| {
@@ -140,7 +144,11 @@ fn hardware_and_the_length_of_sequences_are_turned_like_limits() {
 #[test]
 fn sharding_offload_and_adapters_are_turned_in_the_panel() {
     let mut screen = opened(160, 40);
-    let figures = |screen: &mut Offscreen| line(&screen.text(), "tokens/s per device");
+    // Without the panel, whose rows are beside it.
+    let figures = |screen: &mut Offscreen| {
+        let text = line(&screen.text(), "tokens/s per device");
+        text.rsplit('│').next().unwrap_or_default().to_string()
+    };
     let before = figures(&mut screen);
     screen.focus(Focus::Panel);
     let shown = |screen: &mut Offscreen, label: &str, value: &str| {

@@ -85,7 +85,7 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         return (overlay_hints(overlay, model.appearance.ascii), vec![]);
     }
     let mut hints = vec![];
-    if model.planning_shown() {
+    if model.progress_shown() {
         hints.push(pair("esc", "stop and keep the best plan"));
     }
     if model.previewed().is_some()

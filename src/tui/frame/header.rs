@@ -26,8 +26,11 @@ const BAR: usize = 12;
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let width = area.width as usize;
     // Drop parts at the right from the end until they fit.
-    let mut right = if model.planning_shown() { planning(model) } else { result(model) };
-    while right.len() > 2 && width_of(&right) + model.session.workload.name.len().min(24) + 12 > width {
+    let mut right = if model.progress_shown() { planning(model) } else { result(model) };
+    if !right.is_empty() {
+        right.insert(0, turning(model));
+    }
+    while right.len() > 3 && width_of(&right) + model.session.workload.name.len().min(24) + 12 > width {
         right.pop();
     }
     let space = width.saturating_sub(width_of(&right) + 1);
@@ -40,6 +43,17 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let margin = 1.min(area.width - used);
     let place = Rect { x: area.right() - used - margin, width: used, ..area };
     frame.render_widget(Line::from(right), place);
+}
+
+/// Sign beside the planner's name that turns while a plan is awaited. Its cell is always there.
+fn turning(model: &Model) -> Span<'static> {
+    const SIGNS: [&str; 8] = ["⠋ ", "⠙ ", "⠸ ", "⢰ ", "⣠ ", "⣄ ", "⡆ ", "⠇ "];
+    const PLAIN: [&str; 4] = ["| ", "/ ", "- ", "\\ "];
+    let since = model.planning.running.as_ref().filter(|_| model.planning_shown()).map(|running| running.since);
+    let Some(since) = since else { return Span::raw("  ") };
+    let turn = model.appearance.now.saturating_duration_since(since).as_millis() / 100;
+    let signs: &[&str] = if model.appearance.ascii || model.appearance.console { &PLAIN } else { &SIGNS };
+    Span::styled(signs[turn as usize % signs.len()], model.appearance.theme.bold(Role::Accent))
 }
 
 fn width_of(spans: &[Span<'_>]) -> usize {

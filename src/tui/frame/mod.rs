@@ -16,6 +16,7 @@ mod export;
 mod footer;
 mod header;
 mod help;
+mod layout;
 mod no_plan;
 mod open;
 mod panel;
@@ -45,6 +46,11 @@ use crate::{
         theme::{Role, Theme},
     },
 };
+
+/// Height of a view from which a line below the title has a sentence on the selected knob, and from which another one is
+/// blank, rows.
+const TALL: u16 = 30;
+const TALLER: u16 = 40;
 
 /// Width of the left panel, cells.
 const PANEL_WIDTH: u16 = 30;
@@ -136,9 +142,18 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     marks.hits.push((area, Hit::ViewArea));
     let focused = model.focus == Focus::View;
     draw_tabs(frame, area, model, marks, focused);
-    let air = u16::from(area.height >= 30);
-    let mut inner = rows(area, 2 + air, area.height);
+    let air = u16::from(area.height >= TALL) + u16::from(area.height >= TALLER);
+    let mut inner = rows(area, 3 + air, area.height);
     inner = Rect { x: inner.x + 2.min(inner.width), width: inner.width.saturating_sub(3), ..inner };
+    layout::draw(
+        frame,
+        Rect { height: 1, ..rows(area, 2, 1) }.intersection(Rect { x: inner.x, width: inner.width, ..area }),
+        model,
+        marks,
+    );
+    if air > 0 {
+        layout::draw_sentence(frame, Rect { x: inner.x, width: inner.width, ..rows(area, 3, 1) }, model);
+    }
     if model.convergence_shown() {
         // The view gets the larger part.
         let height = convergence::HEIGHT.min(inner.height / 2);

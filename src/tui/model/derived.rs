@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Focus, Model, PATIENCE};
+use super::{Focus, Model, PATIENCE, PROGRESS};
 use crate::tui::{
     changes::Told,
     playing::{FRAMES, Playhead},
@@ -30,11 +30,20 @@ impl Model {
         self.planning.chart && self.view.uses().plan
     }
 
-    /// True if planning has taken long enough to show it.
+    /// True if planning has taken long enough to show it: old figures are dim, and a sign turns in the header.
     pub(in crate::tui) fn planning_shown(&self) -> bool {
-        self.planning.running.as_ref().is_some_and(|r| {
-            r.planning && (self.planning.shown.is_none() || self.appearance.now.duration_since(r.since) >= PATIENCE)
-        })
+        self.waited(PATIENCE)
+    }
+
+    /// True if planning has taken so long that the header shows its progress.
+    pub(in crate::tui) fn progress_shown(&self) -> bool {
+        self.waited(PROGRESS)
+    }
+
+    /// True if the first plan, or one asked for this long ago, has not arrived.
+    fn waited(&self, time: Duration) -> bool {
+        let Some(running) = self.planning.running.as_ref().filter(|running| running.planning) else { return false };
+        self.planning.shown.is_none() || self.appearance.now.saturating_duration_since(running.begun) >= time
     }
 
     /// True if the shown plan was edited by hand.

@@ -5,6 +5,7 @@
 
 mod appearance;
 mod derived;
+mod layout;
 mod panel;
 mod planning;
 mod rows;
@@ -15,8 +16,9 @@ use std::{sync::Arc, time::Instant};
 
 pub(super) use self::{
     appearance::{Appearance, SMALLEST},
+    layout::LayoutKnobs,
     panel::{Editing, Panel},
-    planning::{LONG, Looked, PATIENCE, Planning, Running},
+    planning::{LONG, Looked, PATIENCE, PROGRESS, Planning, Running},
     session::{Session, natives, refusals},
     simulation::Simulation,
 };
@@ -60,6 +62,8 @@ pub(super) struct Model {
     pub appearance: Appearance,
     /// Left panel.
     pub panel: Panel,
+    /// Knobs of the layout.
+    pub layout: LayoutKnobs,
     /// Shown view.
     pub view: View,
     /// State of each view.
@@ -161,6 +165,7 @@ impl Model {
                 studies: Studies::default(),
                 would_help: WouldHelp::default(),
                 changes: Changes::default(),
+                asked: [None; 2],
             },
             simulation: Simulation {
                 setup,
@@ -182,6 +187,7 @@ impl Model {
                 hits: vec![],
                 keymap: if request.ascii || request.console { request.keymap.in_words() } else { request.keymap },
             },
+            layout: LayoutKnobs::default(),
             panel: Panel { folded: None, cursor: 0, others_unfolded: false, editing: None },
             view: View::ALL[0],
             views: Views::default(),

@@ -45,8 +45,20 @@ pub(in crate::tui) struct Looked {
     pub(in crate::tui) bound: Option<f64>,
 }
 
-/// Delay before the screen shows that it is planning, so that quick plans do not flicker.
-pub(in crate::tui) const PATIENCE: Duration = Duration::from_millis(80);
+/// Delay after the last request before old figures are dimmed, so that nothing flickers under a held key.
+pub(in crate::tui) const PATIENCE: Duration = Duration::from_millis(300);
+
+/// Duration of a search from which the header shows its progress.
+pub(in crate::tui) const PROGRESS: Duration = Duration::from_secs(2);
+
+/// Longest time between two requests of a held key.
+const HELD: Duration = Duration::from_millis(150);
+
+/// Most bytes drawn in a second under a held key.
+const HELD_BYTES: u64 = 90_000;
+
+/// Minimum time between two frames under a held key that asks for plans.
+const HELD_FRAME: Duration = Duration::from_millis(100);
 
 /// Minimum duration of a search whose course is shown.
 pub(in crate::tui) const LONG: Duration = Duration::from_millis(400);
@@ -79,9 +91,25 @@ pub(in crate::tui) struct Planning {
     pub(in crate::tui) would_help: WouldHelp,
     /// Effect of the last change.
     pub(in crate::tui) changes: Changes,
+    /// Times of the last two requests.
+    pub(in crate::tui) asked: [Option<Instant>; 2],
 }
 
 impl Planning {
+    /// Records a request.
+    pub(in crate::tui) fn ask(&mut self, now: Instant) {
+        self.asked = [self.asked[1], Some(now)];
+    }
+
+    /// Minimum time between two frames after one of some bytes: longer while a held key asks for one plan after the other,
+    /// so that a slow line keeps up.
+    pub(in crate::tui) fn frame(&self, usual: Duration, now: Instant, bytes: u64) -> Duration {
+        let [Some(before), Some(last)] = self.asked else { return usual };
+        let held = last.saturating_duration_since(before) < HELD && now.saturating_duration_since(last) < HELD;
+        let line = Duration::from_millis(1000 * bytes / HELD_BYTES);
+        if held { HELD_FRAME.max(line) } else { usual }
+    }
+
     /// True while waiting for a plan.
     pub(in crate::tui) fn planning(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.planning)

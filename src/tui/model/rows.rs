@@ -10,8 +10,24 @@ use crate::{
     tui::panel_rows::{PanelRow, PanelSection},
 };
 
-/// Settings that never change a model to be trained: its replicas are equal, and both passes have times of their own.
-const NEVER_OF_MODELS: [SimulatorSetting; 2] = [SimulatorSetting::WarmUp, SimulatorSetting::ForwardShare];
+/// Settings that never change a model to be trained: its replicas are equal, both passes have times of their own, and
+/// virtual stages belong to the layout.
+const NEVER_OF_MODELS: [SimulatorSetting; 3] =
+    [SimulatorSetting::WarmUp, SimulatorSetting::ForwardShare, SimulatorSetting::VirtualStages];
+
+/// Options of a model to be trained that the title of the view has as knobs. With a degree of 1 an axis is off.
+const IN_TITLE: [&str; 10] = [
+    "tensor_degree",
+    "context_degree",
+    "expert_degree",
+    "data_degree",
+    "micro_batch",
+    "virtual_stages",
+    "stages",
+    "recompute",
+    "data_parallel",
+    "tensor_parallel",
+];
 
 impl Model {
     /// Rows of the left panel, from the top. They always include the planner in force. Planners that would convert the
@@ -32,13 +48,18 @@ impl Model {
         );
         rows.extend((0..self.session.dials.len()).map(PanelRow::Dial));
         let ignored = self.session.current_planner().ignores(&self.session.workload);
-        let offered = |&i: &usize| !ignored.contains(&self.session.specs()[i].name);
+        // The axes of a layout are knobs of the title.
+        let titled = self.session.workload.training().is_some();
+        let offered = |&i: &usize| {
+            let name = self.session.specs()[i].name;
+            !(ignored.contains(&name) || titled && IN_TITLE.contains(&name))
+        };
         rows.extend((0..self.session.specs().len()).filter(offered).map(PanelRow::Option));
         // Simulator settings have no effect in views without simulation.
         if self.view.uses().simulator {
-            rows.push(PanelRow::Schedule);
-            let idle: &[SimulatorSetting] =
-                if self.session.workload.training().is_some() { &NEVER_OF_MODELS } else { &[] };
+            // The schedule of a model belongs to its layout; Timeline lists what others would take.
+            rows.extend((!titled).then_some(PanelRow::Schedule));
+            let idle: &[SimulatorSetting] = if titled { &NEVER_OF_MODELS } else { &[] };
             let sliced = self.simulation.setup.schedule == Schedule::Seq1F1B;
             let offered = |setting: &SimulatorSetting| {
                 !idle.contains(setting) && (sliced || *setting != SimulatorSetting::SequenceSlices)

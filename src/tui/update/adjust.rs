@@ -15,7 +15,7 @@ use crate::{
         effect::Effects,
         files,
         model::{Editing, Focus, Model, Session, Tone},
-        panel_rows::PanelRow,
+        panel_rows::{PanelRow, PanelSection},
         views::list::WITH_TIMELINE,
     },
     units,
@@ -104,7 +104,9 @@ impl Model {
             self.view = WITH_TIMELINE;
         }
         self.focus = Focus::Panel;
-        self.select_panel_row(PanelRow::Schedule);
+        let rows = self.panel_rows();
+        let first = rows.into_iter().find(|row| row.section() == PanelSection::Setup);
+        self.select_panel_row(first.unwrap_or(PanelRow::Schedule));
     }
 
     /// Shows or hides the planners that cannot plan this workload. The selected row stays selected.

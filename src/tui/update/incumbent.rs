@@ -56,11 +56,13 @@ impl Model {
             shown.outcome.notes.push("the best plan so far of a running search".into());
             shown.seconds = search.elapsed().as_secs_f64();
             let shown = Arc::new(shown);
-            let plan = shown.clone();
-            found(Box::new(move |model| model.take_incumbent(job, plan)));
-            if let Some(simulated) = Simulated::new(&shown, setup, study) {
-                found(Box::new(move |model| model.take_timeline(simulated)));
-            }
+            let simulated = Simulated::new(&shown, setup, study);
+            found(Box::new(move |model| {
+                model.take_incumbent(job, shown);
+                if let Some(simulated) = simulated {
+                    model.take_timeline(simulated);
+                }
+            }));
         };
         vec![self.begin_study(StudyKind::Incumbent, Box::new(work))]
     }

@@ -136,12 +136,13 @@ impl Model {
         let entry = &TABLE[index];
         match entry.scope {
             Scope::Panel => self.focus = Focus::Panel,
+            Scope::Layout => self.focus = Focus::Layout,
             Scope::Suggestions => self.go_to_suggestions(),
             Scope::Lists | Scope::Everywhere => {}
             scope if self.view.behaviour().turn_to(self, scope) => {}
             scope => self.view = View::of_scope(scope).unwrap_or(self.view),
         }
-        if !matches!(entry.scope, Scope::Panel | Scope::Lists | Scope::Everywhere) {
+        if !matches!(entry.scope, Scope::Panel | Scope::Layout | Scope::Lists | Scope::Everywhere) {
             self.focus = Focus::View;
         }
         self.act(entry.action)
@@ -203,6 +204,11 @@ impl Model {
                 self.select_panel_row(row);
                 return self.act(if up { Action::Increase } else { Action::Decrease });
             }
+            Some(Hit::Knob(at)) => {
+                self.focus = Focus::Layout;
+                self.layout.at = at;
+                return self.try_axis();
+            }
             Some(Hit::PanelArea) => self.focus = Focus::Panel,
             Some(Hit::Suggestion(place)) => return self.click_suggestion(place),
             Some(Hit::Suggestions) => self.focus = Focus::View,
@@ -248,7 +254,7 @@ impl Model {
                 self.planning.would_help.scroll(down);
                 vec![]
             }
-            Some(Hit::Tab(_)) | None => vec![],
+            Some(Hit::Tab(_) | Hit::Knob(_)) | None => vec![],
             Some(hit) => {
                 if self.view.behaviour().scroll(self, hit, down) {
                     return vec![];

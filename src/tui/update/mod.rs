@@ -13,6 +13,7 @@ mod exchange;
 mod fitting;
 mod incumbent;
 mod input;
+mod layout;
 mod left_out;
 mod palette;
 mod playing;
@@ -51,8 +52,10 @@ impl Model {
     /// Scopes in force, most specific first.
     pub(in crate::tui) fn scopes(&self) -> Vec<Scope> {
         let mut scopes = vec![];
-        if self.focus == Focus::Panel {
-            scopes.push(Scope::Panel);
+        match self.focus {
+            Focus::Panel => scopes.push(Scope::Panel),
+            Focus::Layout => scopes.push(Scope::Layout),
+            Focus::View => {}
         }
         if self.suggestion().is_some() {
             scopes.push(Scope::Suggestions);
@@ -72,9 +75,8 @@ impl Model {
                 self.view = view;
                 return view.behaviour().opened(self);
             }
-            Action::NextPanel => {
-                self.focus = if self.focus == Focus::Panel { Focus::View } else { Focus::Panel };
-            }
+            Action::NextPanel => return self.turn_focus(true),
+            Action::PreviousPanel => return self.turn_focus(false),
             Action::FoldPanel => {
                 let visible = self.panel_visible();
                 self.panel.folded = Some(visible);
@@ -86,6 +88,11 @@ impl Model {
             Action::Baseline => self.set_baseline(),
             Action::WouldHelp => return self.ask_what_would_help(),
             Action::ShowWouldHelp => self.planning.fold_what_would_help(),
+            _ if self.focus == Focus::Layout
+                && let Some(effects) = self.act_on_layout(action) =>
+            {
+                return effects;
+            }
             _ if self.suggestion().is_some() && Self::is_for_suggestions(action) => {
                 return self.act_on_suggestion(action);
             }
@@ -272,6 +279,7 @@ impl Model {
         if planning {
             self.planning.convergence = Convergence::of(self.session.measure());
         }
+        self.planning.ask(self.appearance.now);
         self.planning.running = Some(Running {
             job: self.planning.jobs,
             search: search.clone(),
@@ -298,11 +306,14 @@ impl Model {
     pub(in crate::tui) fn on_report(&mut self, report: Report) -> Effects {
         let latest = self.planning.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
-            News::Planned(shown) => self.take_plan(shown, latest),
-            News::Simulated(simulated) if self.keep_simulated_for_later(&simulated) => {}
-            News::Simulated(simulated) if self.is_wanted(&simulated, latest) => {
-                self.show_timeline(simulated);
+            News::Planned { shown, simulated } => {
+                self.take_plan(shown, latest);
+                if let Some(simulated) = simulated {
+                    self.take_simulated(simulated, latest);
+                }
+                return self.try_axis();
             }
+            News::Simulated(simulated) => self.take_simulated(simulated, latest),
             News::Unplayed(why) if latest => self.message = Some((Tone::Refused, why)),
             News::Crashed(what) if latest => {
                 self.planning.stopped = true;
@@ -332,6 +343,13 @@ impl Model {
             _ => {}
         }
         vec![]
+    }
+
+    /// Shows a timeline if it belongs to the shown plan, or keeps it for the plan behind a preview.
+    fn take_simulated(&mut self, simulated: Arc<Simulated>, latest: bool) {
+        if !self.keep_simulated_for_later(&simulated) && self.is_wanted(&simulated, latest) {
+            self.show_timeline(simulated);
+        }
     }
 
     /// True if a timeline belongs to the shown plan and to the current setup.

@@ -124,7 +124,18 @@ impl ScheduleRequest {
     pub(super) fn among(self, plans: Plans, runs: &dyn Fn(Schedule) -> bool) -> String {
         let mut names: Vec<&str> = self.kinds(runs).iter().map(|kind| kind.schedule.name()).collect();
         names.dedup();
-        format!("{} under {}", plans.name(), any_of(&names))
+        // The number of virtual stages, unless an option pins it.
+        let parts = match self.parts {
+            None if self.kinds(runs).iter().any(|kind| kind.schedule.has_free_parts()) => {
+                format!(
+                    ", with {} to {} virtual stages where the schedule interleaves them",
+                    PARTS.start(),
+                    PARTS.end()
+                )
+            }
+            _ => String::new(),
+        };
+        format!("{} under {}{parts}", plans.name(), any_of(&names))
     }
 }
 

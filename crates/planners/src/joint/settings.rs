@@ -1,6 +1,6 @@
 //! Options of the planner, parsed from the user's settings.
 
-use super::kind::{PARTS, ScheduleRequest};
+use super::kind::ScheduleRequest;
 use crate::{
     Bearing, OptionKind, OptionSpec, Options, Tunable,
     pipeline_options::{self, Recompute},
@@ -19,6 +19,12 @@ pub(super) struct JointSettings {
     pub(super) context: Option<u32>,
     /// Expert-parallel degree of a trained model; `None` leaves it free.
     pub(super) expert: Option<u32>,
+    /// Data-parallel degree of a trained model; `None` leaves it free.
+    pub(super) data: Option<u32>,
+    /// Sequences in a microbatch of a trained model; `None` leaves them free.
+    pub(super) micro_batch: Option<u32>,
+    /// Virtual stages per device of a trained model; `None` leaves them free.
+    pub(super) virtual_stages: Option<u32>,
     pub(super) recompute: Recompute,
     /// True if the plan may be one that engines cannot run.
     pub(super) anywhere: bool,
@@ -35,7 +41,7 @@ pub(super) struct JointSettings {
 }
 
 /// Options that the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 13] = [
+pub(super) static OPTIONS: [OptionSpec; 15] = [
     OptionSpec {
         name: "space",
         label: "space",
@@ -99,6 +105,18 @@ pub(super) static OPTIONS: [OptionSpec; 13] = [
         help: "expert-parallel degree of a model to be trained; any: the fastest",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_DEGREE, whole: true, zero: Some("any") },
     },
+    OptionSpec {
+        name: "data_degree",
+        label: "data degree",
+        help: "data-parallel degree of a model to be trained; any: the fastest",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_DEGREE, whole: true, zero: Some("any") },
+    },
+    OptionSpec {
+        name: "micro_batch",
+        label: "microbatch",
+        help: "sequences in a microbatch of a model to be trained; any: the fastest",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: MOST_DEGREE, whole: true, zero: Some("any") },
+    },
     pipeline_options::RECOMPUTE,
     pipeline_options::STAGES,
     pipeline_options::ENGINE,
@@ -117,10 +135,10 @@ pub(super) static OPTIONS: [OptionSpec; 13] = [
 ];
 
 /// Options of trained models alone.
-pub(super) const OF_TRAINED_MODELS: [&str; 2] = ["context_degree", "expert_degree"];
+pub(super) const OF_TRAINED_MODELS: [&str; 4] = ["context_degree", "expert_degree", "data_degree", "micro_batch"];
 
 /// Effect of each option on the plans that a proof covers.
-pub(super) static BEARINGS: [(&str, Bearing); 13] = [
+pub(super) static BEARINGS: [(&str, Bearing); 15] = [
     ("space", Bearing::Told),
     ("schedule", Bearing::Told),
     ("virtual_stages", Bearing::Narrows(parts_of_a_device)),
@@ -138,6 +156,16 @@ pub(super) static BEARINGS: [(&str, Bearing); 13] = [
         "expert_degree",
         Bearing::Narrows(|options| JointSettings::new(options).expert.map(|e| format!("with expert degree {e}"))),
     ),
+    (
+        "data_degree",
+        Bearing::Narrows(|options| JointSettings::new(options).data.map(|d| format!("with data degree {d}"))),
+    ),
+    (
+        "micro_batch",
+        Bearing::Narrows(|options| {
+            JointSettings::new(options).micro_batch.map(|b| format!("with microbatches of {b}"))
+        }),
+    ),
     pipeline_options::OF_RECOMPUTE,
     pipeline_options::OF_STAGES,
     pipeline_options::OF_ENGINE,
@@ -152,17 +180,9 @@ pub(super) static BEARINGS: [(&str, Bearing); 13] = [
     ),
 ];
 
-/// Numbers of virtual stages that are tried, if a schedule interleaves them.
+/// Pinned number of virtual stages.
 fn parts_of_a_device(options: &Options) -> Option<String> {
-    let parts = match JointSettings::new(options).wanted.parts {
-        Some(parts) => parts.to_string(),
-        None => format!("{} to {}", PARTS.start(), PARTS.end()),
-    };
-    match options.choice("schedule") {
-        "interleaved" | "interleaved-zb" => Some(format!("with {parts} virtual stages")),
-        "auto" => Some(format!("with {parts} virtual stages where the schedule interleaves them")),
-        _ => None,
-    }
+    JointSettings::new(options).virtual_stages.map(|parts| format!("with {parts} virtual stages"))
 }
 
 /// Upper limit on the degree; no node offers a higher one.
@@ -185,6 +205,9 @@ impl JointSettings {
             ("tensor degree", self.degree),
             ("context degree", self.context),
             ("expert degree", self.expert),
+            ("data degree", self.data),
+            ("microbatch", self.micro_batch),
+            ("virtual stages", self.virtual_stages),
             ("stages", self.stages.map(|stages| stages as u32)),
         ];
         pins.iter().filter_map(|(name, value)| value.map(|value| format!("{name} {value}"))).collect()
@@ -200,6 +223,9 @@ impl JointSettings {
             degree: degree("tensor_degree"),
             context: degree("context_degree"),
             expert: degree("expert_degree"),
+            data: degree("data_degree"),
+            micro_batch: degree("micro_batch"),
+            virtual_stages: degree("virtual_stages"),
             recompute: pipeline_options::recompute(options),
             anywhere: engine.is_none() && options.choice("space") == "any",
             engine,

@@ -38,11 +38,10 @@ use plantui_core::{
 
 use super::{engine_of, kind::any_of, settings::JointSettings};
 
-/// Options that the planner ignores for these models: the stack determines the engine, virtual stages are searched, and
-/// the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
+/// Options that the planner ignores for these models: the stack determines the engine, and the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
 /// has virtual stages, and nothing else.
 pub(super) fn ignored(profile: &TrainingProfile) -> &'static [&'static str] {
-    const IGNORED: [&str; 5] = ["schedule", "space", "virtual_stages", "engine", "gap"];
+    const IGNORED: [&str; 4] = ["schedule", "space", "engine", "gap"];
     match profile.stack {
         Stack::Torchtitan | Stack::Plain => &IGNORED[1..],
         Stack::Megatron2025 | Stack::Nemo24 => &IGNORED,
@@ -206,16 +205,11 @@ impl LayoutSearch<'_> {
         let layouts = space::layouts(self.bench.profile, devices, self.bench.batch, self.settings);
         found.layouts = layouts.len();
         let own = self.bench.profile.settings.sequence_parallel;
-        let interleaved = self.settings.wanted.schedule == Some(Schedule::Interleaved);
         let mut tried = vec![];
-        for layout in layouts {
-            let delayed = schedules.layouts(layout).map(|(layout, schedule)| (layout, Some(schedule)));
-            let usual = schedules.usual && (layout.virtual_stages > 1 || !interleaved);
-            for (layout, schedule) in usual.then_some((layout, None)).into_iter().chain(delayed) {
-                tried.push((self.bench.least_time(&layout, own), layout, schedule, own));
-                if own && layout.tensor > 1 {
-                    tried.push((self.bench.least_time(&layout, false), layout, schedule, false));
-                }
+        for (layout, schedule) in layouts.into_iter().flat_map(|layout| schedules.runs(layout)) {
+            tried.push((self.bench.least_time(&layout, own), layout, schedule, own));
+            if own && layout.tensor > 1 {
+                tried.push((self.bench.least_time(&layout, false), layout, schedule, false));
             }
         }
         tried.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -542,9 +536,6 @@ impl LayoutSearch<'_> {
                 self.bench.taken(&configuration).is_ok_and(|(run, split)| self.bench.fits(&run, &split))
             })
         };
-        layouts.into_iter().any(|layout| {
-            schedules.usual && fits(layout, None)
-                || schedules.layouts(layout).any(|(layout, schedule)| fits(layout, Some(schedule)))
-        })
+        layouts.into_iter().flat_map(|layout| schedules.runs(layout)).any(|(layout, schedule)| fits(layout, schedule))
     }
 }

@@ -37,6 +37,7 @@ pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, setti
             for pipeline in divisors(rest).filter(|&p| p as usize <= model.layers.len()) {
                 let data = rest / pipeline;
                 let asked = settings.stages.is_none_or(|stages| stages == pipeline as usize);
+                let asked = asked && settings.data.is_none_or(|degree| degree == data);
                 if !asked || !batch.is_multiple_of(data) || data > 1 && !settings.data_parallel {
                     continue;
                 }
@@ -44,7 +45,8 @@ pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, setti
                 let own = batch / data;
                 let mut experts = expert_degrees(profile, &layout);
                 experts.retain(|(degree, _)| settings.expert.is_none_or(|pinned| pinned == *degree));
-                for micro_batch in divisors(own).filter(|&b| b <= MOST_SEQUENCES) {
+                let sizes = divisors(own).filter(|&b| b <= MOST_SEQUENCES);
+                for micro_batch in sizes.filter(|size| settings.micro_batch.is_none_or(|pinned| pinned == *size)) {
                     for &(expert, expert_tensor) in &experts {
                         let layout = Layout { micro_batch, expert, expert_tensor, ..layout };
                         all.extend(virtual_stages(model.layers.len(), layout, own / micro_batch));

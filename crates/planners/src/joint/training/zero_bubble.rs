@@ -17,13 +17,20 @@ pub(super) struct LayoutSchedules {
     pub(super) usual: bool,
     /// Those that delay the gradients of the weights.
     pub(super) delayed: &'static [ZeroBubble],
+    /// True if only layouts with virtual stages run 1F1B.
+    interleaved: bool,
+    /// Pinned number of virtual stages.
+    virtual_stages: Option<u32>,
 }
 
 impl LayoutSchedules {
-    /// Those that delay gradients, with their layouts: from a layout without virtual stages, or with them if the schedule
-    /// deals them out in turn.
-    pub(super) fn layouts(self, of: Layout) -> impl Iterator<Item = (Layout, ZeroBubble)> {
-        self.delayed.iter().filter_map(move |&schedule| Some((layout(of, schedule)?, schedule)))
+    /// Runs of a layout: itself, and those that delay gradients, from a layout without virtual stages, or with them if
+    /// the schedule deals them out in turn. Only those with the pinned number of virtual stages.
+    pub(super) fn runs(self, of: Layout) -> impl Iterator<Item = (Layout, Option<ZeroBubble>)> {
+        let usual = self.usual && (of.virtual_stages > 1 || !self.interleaved);
+        let delayed = self.delayed.iter().filter_map(move |&schedule| Some((layout(of, schedule)?, Some(schedule))));
+        let all = usual.then_some((of, None)).into_iter().chain(delayed);
+        all.filter(move |(own, _)| self.virtual_stages.is_none_or(|pinned| pinned == own.virtual_stages))
     }
 }
 
@@ -32,6 +39,12 @@ impl LayoutSchedules {
 /// # Errors
 /// The reason why the software cannot run the request, and an alternative.
 pub(super) fn searched(profile: &TrainingProfile, settings: &JointSettings) -> Result<LayoutSchedules, String> {
+    let with = |usual: bool, delayed: &'static [ZeroBubble]| LayoutSchedules {
+        usual,
+        delayed,
+        interleaved: settings.wanted.schedule == Some(Schedule::Interleaved),
+        virtual_stages: settings.virtual_stages,
+    };
     let asked = match settings.wanted.schedule {
         Some(Schedule::ZeroBubbleH1) => ZeroBubble::H1,
         Some(Schedule::ZeroBubbleV) => ZeroBubble::V,
@@ -40,11 +53,11 @@ pub(super) fn searched(profile: &TrainingProfile, settings: &JointSettings) -> R
             return Err("layouts run 1F1B, interleaved 1F1B or a zero-bubble schedule, not gpipe.".into());
         }
         None if profile.stack == Stack::Torchtitan => {
-            return Ok(LayoutSchedules { usual: true, delayed: &[ZeroBubble::V, ZeroBubble::Interleaved] });
+            return Ok(with(true, &[ZeroBubble::V, ZeroBubble::Interleaved]));
         }
-        _ => return Ok(LayoutSchedules { usual: true, delayed: &[] }),
+        _ => return Ok(with(true, &[])),
     };
-    let only = |delayed| Ok(LayoutSchedules { usual: false, delayed });
+    let only = |delayed| Ok(with(false, delayed));
     let (id, stack) = (asked.id(), profile.stack.id());
     match (asked, profile.stack) {
         (ZeroBubble::H1, Stack::Plain) => only(&[ZeroBubble::H1]),

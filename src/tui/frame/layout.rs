@@ -1,0 +1,188 @@
+//! Title of every view: the layout of the shown plan, with its knobs, and a sentence on the selected one.
+//!
+//! ```text
+//! ◂TP 4▸· CP 2 · PP 4 ×5 · DP 2 · EP 1 · mbs 1 · recompute none · ZeRO-1
+//! TP 4 is free: the planner chose it. 8 costs 1.6 %, 2 does not fit: 119 of 80 GiB
+//! ```
+
+use ratatui::{
+    Frame,
+    layout::Rect,
+    text::{Line, Span},
+};
+use unicode_width::UnicodeWidthStr;
+
+use crate::{
+    tui::{
+        layout_bar::{Axis, AxisTrial, AxisTrials, LayoutTitle},
+        marks::Marks,
+        model::{Focus, Hit, Model},
+        paint::{phrases::flow, text::clip},
+        theme::Role,
+    },
+    units,
+};
+
+/// Part of the title: label, value, and index among the knobs.
+struct TitlePart {
+    label: String,
+    value: String,
+    pinned: bool,
+    knob: Option<usize>,
+    /// True if a blank parts it from the one before, of which it is a detail.
+    close: bool,
+}
+
+impl TitlePart {
+    /// Text before the part, if another one precedes it.
+    fn before(&self, separator: &'static str) -> &'static str {
+        if self.close { " " } else { separator }
+    }
+
+    fn width(&self) -> usize {
+        self.label.width() + self.value.width()
+    }
+}
+
+/// Ways to write the title, the widest first.
+#[derive(Clone, Copy)]
+struct TitleStyle {
+    /// True if values keep the width of larger ones.
+    slots: bool,
+    /// True if the modules that run again are listed.
+    modules: bool,
+    /// True with the sharding.
+    more: bool,
+    separator: &'static str,
+}
+
+const STYLES: [TitleStyle; 6] = [
+    TitleStyle { slots: true, modules: true, more: true, separator: " · " },
+    TitleStyle { slots: true, modules: false, more: true, separator: " · " },
+    TitleStyle { slots: false, modules: false, more: true, separator: " · " },
+    TitleStyle { slots: false, modules: false, more: false, separator: " · " },
+    TitleStyle { slots: false, modules: false, more: true, separator: "  " },
+    TitleStyle { slots: false, modules: false, more: false, separator: "  " },
+];
+
+/// Draws the title on a line.
+pub(super) fn draw(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks) {
+    let title = model.layout_title();
+    let theme = &model.appearance.theme;
+    let width = usize::from(line.width);
+    let written = STYLES.iter().map(|style| (parts(&title, *style), style.separator));
+    let fits = |(parts, separator): &(Vec<TitlePart>, &'static str)| whole(parts, separator) <= width;
+    let mut all: Vec<_> = written.collect();
+    let at = all.iter().position(fits).unwrap_or(all.len() - 1);
+    let (mut parts, separator) = all.swap_remove(at);
+    while whole(&parts, separator) > width && !parts.is_empty() {
+        parts.pop();
+    }
+    let selected = (model.focus == Focus::Layout).then_some(model.layout.at);
+    let (mut x, mut arrows) = (line.x, None);
+    for (i, part) in parts.into_iter().enumerate() {
+        let before = if i > 0 { part.before(separator) } else { "" };
+        frame.render_widget(Span::styled(before, theme.fg(Role::Border)), Rect { x, ..line }.intersection(line));
+        x += before.width() as u16;
+        let place = Rect { x, width: part.width() as u16, ..line };
+        let here = part.knob.is_some() && part.knob == selected;
+        let value = theme.bold(if part.pinned { Role::Accent } else { Role::Text });
+        let spans = vec![Span::styled(part.label, theme.fg(Role::Muted)), Span::styled(part.value, value)];
+        frame.render_widget(Line::from(spans), place);
+        if here {
+            frame.buffer_mut().set_style(place, theme.selected());
+            arrows = Some([place.x.saturating_sub(1), place.right()]);
+        }
+        marks.hits.extend(part.knob.map(|knob| (place, Hit::Knob(knob))));
+        x = place.right();
+    }
+    for (x, sign) in arrows.into_iter().flatten().zip(["◂", "▸"]) {
+        let place = Rect { x, width: 1, ..line }.intersection(frame.area());
+        frame.render_widget(Span::styled(sign, theme.bold(Role::Focus)), place);
+    }
+}
+
+fn whole(parts: &[TitlePart], separator: &'static str) -> usize {
+    let gaps: usize = parts.iter().skip(1).map(|part| part.before(separator).width()).sum();
+    parts.iter().map(TitlePart::width).sum::<usize>() + gaps
+}
+
+fn parts(title: &LayoutTitle, style: TitleStyle) -> Vec<TitlePart> {
+    let mut knobs = 0;
+    let mut parts: Vec<TitlePart> = vec![];
+    for own in &title.axes {
+        let knob = own.turns.then_some(knobs);
+        knobs += usize::from(own.turns);
+        let short = own.text.split(':').next().unwrap_or_default();
+        let text = if style.modules || own.axis != Axis::Recompute { own.text.as_str() } else { short };
+        let value = if style.slots { format!("{text:<0$}", own.axis.width()) } else { text.to_string() };
+        let label = match own.axis {
+            Axis::Virtual => own.axis.label().to_string(),
+            axis => format!("{} ", axis.label()),
+        };
+        parts.push(TitlePart { label, value, pinned: own.pinned, knob, close: own.axis == Axis::Virtual });
+    }
+    let more = title.more.iter().filter(|_| style.more || title.axes.is_empty());
+    parts.extend(more.map(|text| TitlePart {
+        label: String::new(),
+        value: text.clone(),
+        pinned: false,
+        knob: None,
+        close: false,
+    }));
+    parts
+}
+
+/// Draws the sentence on the selected knob.
+pub(super) fn draw_sentence(frame: &mut Frame<'_>, line: Rect, model: &Model) {
+    if model.focus != Focus::Layout {
+        return;
+    }
+    let Some(own) = model.knob() else { return };
+    let theme = &model.appearance.theme;
+    let name = own.axis.name();
+    let standing = match (own.axis, own.pinned) {
+        (Axis::Data, false) => format!("{name} {} is free: it is what the other axes leave.", own.text),
+        (_, false) => format!("{name} {} is free: the planner chose it.", own.text),
+        (_, true) => format!("{name} {} is pinned; ⌫ frees it.", own.text),
+    };
+    let mut phrases = vec![vec![Span::styled(standing, theme.fg(Role::Text))]];
+    let known = model.layout.trials.as_ref().filter(|trials| trials.axis == own.axis);
+    let current =
+        known.filter(|trials| model.planning.shown.as_ref().is_some_and(|shown| std::ptr::eq(&**shown, &*trials.of)));
+    phrases.extend(
+        current.map(prices).unwrap_or_default().into_iter().map(|text| vec![Span::styled(text, theme.fg(Role::Muted))]),
+    );
+    if let Some(line_of) = flow(phrases, "  ", line.width.into(), 1).into_iter().next() {
+        frame.render_widget(line_of, line);
+    }
+}
+
+/// What other values cost, nearest first.
+fn prices(trials: &AxisTrials) -> Vec<String> {
+    let own = trials.of.outcome.objective;
+    let told = |trial: &AxisTrial| {
+        let name = trial.text.as_str();
+        match (&trial.result, own) {
+            (None, _) => format!("{name} …"),
+            (Some(Err(reason)), _) => format!("{name} {}", clip(reason, 44)),
+            (Some(Ok(seconds)), Some(own)) if *seconds < own * (1.0 - units::AS_FAST) => {
+                format!("{name} saves {}", units::percent(1.0 - seconds / own))
+            }
+            (Some(Ok(seconds)), Some(own)) => format!("{name} costs {}", units::percent(seconds / own - 1.0)),
+            (Some(Ok(_)), None) => format!("{name} has a plan"),
+        }
+    };
+    let free = trials.free.iter().map(|trial| told(trial).replacen(&trial.text, "free", 1));
+    let near = trials
+        .above
+        .first()
+        .into_iter()
+        .chain(trials.below.first())
+        .chain(trials.above.get(1))
+        .chain(trials.below.get(1));
+    let mut all: Vec<String> = free.chain(near.map(told)).collect();
+    let last = all.len().saturating_sub(1);
+    all.iter_mut().take(last).for_each(|text| text.push(','));
+    all
+}
