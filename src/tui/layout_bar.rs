@@ -246,7 +246,10 @@ impl AxisTrials {
             (OptionKind::Choice { choices, .. }, _) => {
                 let at = choices.iter().position(|(id, _)| *now == OptionValue::Choice(id)).unwrap_or(0);
                 let choice = |(id, _): &(&'static str, &str)| OptionValue::Choice(id);
-                (choices[at + 1..].iter().map(choice).collect(), choices[..at].iter().rev().map(choice).collect())
+                // Its default is no value, but frees the axis.
+                let pins = |value: &OptionValue| *value != spec.default_value();
+                let above = choices[at + 1..].iter().map(choice).filter(pins).collect();
+                (above, choices[..at].iter().rev().map(choice).filter(pins).collect())
             }
             (_, Some(number)) => {
                 let [above, below] = neighbours(own.axis, number, devices);

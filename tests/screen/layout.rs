@@ -75,7 +75,9 @@ fn every_axis_has_its_knob_and_none_is_in_the_panel_as_well() {
         press(&mut screen, KeyCode::Down);
     }
     assert_eq!(seen, ["TP 4", "CP 2", "PP 4", "×5", "DP 2", "EP 1", "mbs 1", "recompute none"]);
-    // The last one is a choice.
+    // The last one is a choice: first never, which is what the planner chose, then always.
     press(&mut screen, KeyCode::Right);
-    assert!(!title(&mut screen).contains("recompute none"), "{}", screen.text());
+    assert!(screen.text().contains("free is as fast,  always costs"), "{}", screen.text());
+    press(&mut screen, KeyCode::Right);
+    assert!(title(&mut screen).contains("◂recompute full"), "{}", screen.text());
 }

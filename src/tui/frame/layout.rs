@@ -169,6 +169,7 @@ fn prices(trials: &AxisTrials) -> Vec<String> {
             (Some(Ok(seconds)), Some(own)) if *seconds < own * (1.0 - units::AS_FAST) => {
                 format!("{name} saves {}", units::percent(1.0 - seconds / own))
             }
+            (Some(Ok(seconds)), Some(own)) if *seconds < own * (1.0 + units::AS_FAST) => format!("{name} is as fast"),
             (Some(Ok(seconds)), Some(own)) => format!("{name} costs {}", units::percent(seconds / own - 1.0)),
             (Some(Ok(_)), None) => format!("{name} has a plan"),
         }
