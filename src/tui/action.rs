@@ -141,6 +141,8 @@ pub enum Scope {
     Tree,
     /// Suggestions below the stages.
     Suggestions,
+    /// All views of a model to be trained.
+    Trained,
     /// Any list.
     Lists,
     /// Everywhere.
@@ -157,6 +159,7 @@ impl Scope {
             Scope::Stages => "Editing the plan",
             Scope::Tree => "Stages and layers",
             Scope::Suggestions => "What would help",
+            Scope::Trained => "Models to be trained",
             Scope::Lists => "Lists",
             Scope::Everywhere => "Everywhere",
         }
@@ -182,7 +185,8 @@ impl Scope {
             Scope::Tree => (1 + list::WITH_PLAN as usize, 2),
             Scope::Suggestions => (1 + list::WITH_PLAN as usize, 3),
             Scope::Lists => (1 + views, 0),
-            Scope::Everywhere => (1 + views, 1),
+            Scope::Trained => (1 + views, 1),
+            Scope::Everywhere => (1 + views, 2),
         }
     }
 }

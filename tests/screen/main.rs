@@ -4,6 +4,7 @@ mod compare;
 mod demo;
 mod devices;
 mod edits;
+mod frontier;
 mod gallery;
 mod help_panel;
 mod judged;

@@ -156,7 +156,8 @@ fn the_best_plan_so_far_is_shown_in_all_views_while_the_search_goes_on() {
         for view in ["2", "3", "4"] {
             screen.keys(view);
             let text = screen.text();
-            assert!(text.contains("best plan so far; the search continues"), "{text}");
+            // Where the mark of the tab leaves little room, it is said in short.
+            assert!(text.contains("best plan so far"), "{text}");
             // The timeline shows as many rows as there is room for.
             assert!(view == "4" || text.contains("● 3"), "{text}");
         }

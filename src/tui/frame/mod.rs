@@ -185,25 +185,27 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     }
 }
 
-/// Standing of the shown plan, unless it is a planner's final one.
-fn standing(model: &Model) -> Option<&'static str> {
+/// Standing of the shown plan, unless it is a planner's final one; in full, and short.
+fn standing(model: &Model) -> Option<[&'static str; 2]> {
     let shown = model.planning.shown.as_ref().filter(|shown| shown.plan().is_some())?;
     match shown.standing {
         Standing::Done => None,
-        Standing::Edited => Some("edited by hand: u undo, 0 planner's plan"),
-        Standing::BestSoFar { .. } if model.planning.best_so_far_shown() => Some(
-            "best plan so far; the search \
-            continues",
-        ),
-        Standing::BestSoFar { .. } => Some("best plan so far of a stopped search"),
+        Standing::Edited => Some(["edited by hand: u undo, 0 planner's plan", "edited by hand"]),
+        Standing::BestSoFar { .. } if model.planning.best_so_far_shown() => {
+            Some(["best plan so far; the search continues", "best plan so far"])
+        }
+        Standing::BestSoFar { .. } => Some(["best plan so far of a stopped search", "best plan so far"]),
     }
 }
 
 /// Draws the names of the views over a rule that is strong under the shown one. At the rule's right end stands the
 /// plan's standing, and the limits if the left panel is hidden.
 fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, focused: bool) {
-    let titles: Vec<(View, String, &'static str)> =
-        View::ALL.into_iter().enumerate().map(|(i, view)| (view, format!("{} ", i + 1), view.title())).collect();
+    let titles: Vec<(View, String, &'static str)> = View::tabs(model.session.workload.training().is_some(), model.view)
+        .into_iter()
+        .enumerate()
+        .map(|(i, view)| (view, format!("{} ", i + 1), view.title()))
+        .collect();
     let room = usize::from(area.width.saturating_sub(3));
     let names: usize = titles.iter().map(|(_, _, name)| name.len() + 1).sum();
     let numbers: usize = titles.iter().map(|(_, number, _)| number.len()).sum();
@@ -233,7 +235,7 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
         Span::styled(line, model.appearance.theme.fg(Role::Border)),
         Rect { x: start, ..rule }.intersection(area),
     );
-    let mut x = start;
+    let (mut x, mut mark) = (start, start);
     for (view, number, name) in titles {
         let width = ((number.len() + name.len()) as u16).min(area.right().saturating_sub(x));
         let tab = Rect { x, y: area.y, width, height: 1 };
@@ -249,22 +251,25 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
         if here && rule.height > 0 {
             let strong = Span::styled("━".repeat(usize::from(width)), model.appearance.theme.fg(Role::Focus));
             frame.render_widget(strong, Rect { x, width, ..rule });
+            mark = x + width;
         }
         // A tab includes no gap: clicks between names count for the view.
         marks.hits.push((tab, Hit::Tab(view)));
         x += width + gap;
     }
-    draw_on_rule(frame, rule, model);
+    draw_on_rule(frame, rule, model, mark);
 }
 
-/// Draws words on the rule below the tabs, as many as fit.
-fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model) {
+/// Draws words on the rule below the tabs, as many as fit behind the mark of the active one, which ends at `mark`.
+fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model, mark: u16) {
     if rule.height == 0 {
         return;
     }
     let mut words: Vec<Span<'static>> = vec![];
-    if let Some(standing) = standing(model) {
-        words.push(Span::styled(format!(" {standing} "), model.appearance.theme.bold(Role::Warning)));
+    let room = usize::from(rule.right().saturating_sub(mark + 2));
+    if let Some([whole, short]) = standing(model) {
+        let text = if whole.len() + 4 <= room { whole } else { short };
+        words.push(Span::styled(format!(" {text} "), model.appearance.theme.bold(Role::Warning)));
     }
     if !model.panel_visible() {
         let limits = model.session.current_planner().limits_for(&model.session.workload);
@@ -275,7 +280,7 @@ fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model) {
         }
     }
     let width = |words: &[Span<'_>]| words.iter().map(Span::width).sum::<usize>();
-    while width(&words) + 12 > usize::from(rule.width) {
+    while width(&words) + 2 > room {
         if words.pop().is_none() {
             return;
         }

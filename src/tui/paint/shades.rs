@@ -164,6 +164,18 @@ impl Shades {
         Shade { lab: Some(within_srgb(lightness, chroma, hue)), named: listed.named }
     }
 
+    /// Colour of a tensor degree: from violet over teal to lime, the larger the lighter.
+    pub(in crate::tui) fn degree(&self, degree: u32) -> Shade {
+        let step = degree.max(1).ilog2().min(4) as usize;
+        let listed = self.own[step];
+        if !self.wheel {
+            return listed;
+        }
+        let hue = [290.0, 240.0, 175.0, 110.0, 60.0][step];
+        let lightness = 0.66 + 0.05 * step as f64 - if self.light { 0.15 } else { 0.0 };
+        Shade { lab: Some(within_srgb(lightness, 0.13, hue)), named: listed.named }
+    }
+
     /// Colour of an activity.
     pub(in crate::tui) fn activity(&self, activity: Activity) -> Shade {
         self.activities[activity as usize]

@@ -214,6 +214,18 @@ impl Model {
         self.show_version()
     }
 
+    /// Shows an edited plan, as a version that undo leads back from.
+    pub(in crate::tui) fn show_edited(&mut self, version: Version) -> Effects {
+        if !self.edited() {
+            self.note_base();
+            if self.planning.edits.is_edited() {
+                self.planning.edits.push(Version::Planners);
+            }
+        }
+        self.planning.edits.push(version);
+        self.show_version()
+    }
+
     /// Shows the current version.
     fn show_version(&mut self) -> Effects {
         let Some(base) = self.planning.edits.base.clone() else { return vec![] };

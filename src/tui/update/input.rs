@@ -138,11 +138,11 @@ impl Model {
             Scope::Panel => self.focus = Focus::Panel,
             Scope::Layout => self.focus = Focus::Layout,
             Scope::Suggestions => self.go_to_suggestions(),
-            Scope::Lists | Scope::Everywhere => {}
+            Scope::Lists | Scope::Trained | Scope::Everywhere => {}
             scope if self.view.behaviour().turn_to(self, scope) => {}
             scope => self.view = View::of_scope(scope).unwrap_or(self.view),
         }
-        if !matches!(entry.scope, Scope::Panel | Scope::Layout | Scope::Lists | Scope::Everywhere) {
+        if !matches!(entry.scope, Scope::Panel | Scope::Layout | Scope::Lists | Scope::Trained | Scope::Everywhere) {
             self.focus = Focus::View;
         }
         self.act(entry.action)

@@ -61,7 +61,9 @@ impl Model {
             scopes.push(Scope::Suggestions);
         }
         scopes.extend(self.view.behaviour().scopes(self));
-        scopes.extend([Scope::Lists, Scope::Everywhere]);
+        scopes.push(Scope::Lists);
+        scopes.extend(self.session.workload.training().map(|_| Scope::Trained));
+        scopes.push(Scope::Everywhere);
         scopes
     }
 

@@ -108,7 +108,9 @@ impl Model {
                 self.simulation.setup = self.simulation.setup.set(settings);
             }
         }
-        if let Some(view) = View::ALL.into_iter().find(|view| view.id() == session.view) {
+        let trained = self.session.workload.training().is_some();
+        let view = View::ALL.into_iter().find(|view| view.id() == session.view);
+        if let Some(view) = view.filter(|view| trained || *view != View::Frontier) {
             self.view = view;
         }
         let same = before == (self.session.planner, self.session.options.clone(), self.simulation.setup, self.view);

@@ -41,6 +41,9 @@ impl Model {
         self.session.findings = lint::lint(&workload);
         self.session.dials = dial::dials(&workload);
         self.session.workload = workload;
+        if self.view == View::Frontier && self.session.workload.training().is_none() {
+            self.view = View::Compare;
+        }
         self.session.last_for.retain(|&(_, planner)| self.session.refusals[planner].is_none());
         if self.session.refusals[self.session.planner].is_some() {
             self.choose_native();

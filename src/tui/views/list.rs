@@ -12,6 +12,7 @@ macro_rules! each_view {
             Stages in stages,
             Devices in devices,
             Timeline in timeline lays out super::timeline::state::State,
+            Frontier in frontier,
             Compare in compare lays out Option<super::compare::state::Side>,
             Sweep in sweep,
             Workload in workload lays out usize,
@@ -51,8 +52,8 @@ impl Uses {
     pub(in crate::tui) const NONE: Uses = Uses { plan: false, playhead: false, simulator: false, help: false };
 }
 
-/// Keys of the views, in order.
-const NUMBERS: [&[&str]; 9] = [&["1"], &["2"], &["3"], &["4"], &["5"], &["6"], &["7"], &["8"], &["9"]];
+/// Keys of the views, in order. Frontier, for a model to be trained, is in Compare's place: the first in force wins.
+const NUMBERS: [&[&str]; 8] = [&["1"], &["2"], &["3"], &["4"], &["5"], &["5"], &["6"], &["7"]];
 
 /// View for a plan chosen elsewhere, and for suggestions if the current view has no list of them.
 pub(in crate::tui) const WITH_PLAN: View = View::Stages;
@@ -137,8 +138,17 @@ impl View {
         View::ALL.into_iter().filter(|view| place(view).is_some()).min_by_key(place)
     }
 
+    /// Views with a tab, in the order of their keys. `trained` for a model to be trained, `now` is the view on the screen.
+    pub(in crate::tui) fn tabs(trained: bool, now: View) -> Vec<View> {
+        let fifth = if trained && now != View::Compare { View::Frontier } else { View::Compare };
+        let own = View::ALL.into_iter().filter(|view| *view != View::Frontier);
+        own.map(|view| if view == View::Compare { fifth } else { view }).collect()
+    }
+
     const fn shown_by(self) -> Entry {
         let (place, tab) = (self as usize, TABS[self as usize]);
-        entry(Scope::Everywhere, Action::Show(self), NUMBERS[place], tab.title, tab.help, "")
+        // Frontier is in Compare's place for a model to be trained.
+        let scope = if matches!(self, View::Frontier) { Scope::Trained } else { Scope::Everywhere };
+        entry(scope, Action::Show(self), NUMBERS[place], tab.title, tab.help, "")
     }
 }

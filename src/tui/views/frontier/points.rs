@@ -1,0 +1,77 @@
+//! Layouts of the search, each with its time and memory, and the front of both.
+
+use std::sync::Arc;
+
+use crate::{
+    plan::{Configuration, Plan},
+    tui::{model::Model, shown::ShownRun},
+    workload::training::Recompute,
+};
+
+/// Layout of the search.
+#[derive(Debug, Clone)]
+pub(super) struct Point {
+    /// Number in the search's own order, which sorting keeps.
+    pub number: usize,
+    pub plan: Plan,
+    pub configuration: Configuration,
+    /// Iteration time, seconds.
+    pub seconds: f64,
+    /// Memory of the fullest device, bytes.
+    pub bytes: f64,
+    /// True if no other layout takes less of both.
+    pub on_front: bool,
+    /// True for the plan on the screen.
+    pub shown: bool,
+}
+
+impl Point {
+    /// True if whole layers or modules run again.
+    pub(super) fn repeats(&self) -> bool {
+        self.configuration.recompute != Recompute::None
+    }
+}
+
+/// Run that the layouts come from: the planner's, also while one of its layouts is on the screen.
+pub(super) fn source(model: &Model) -> Option<&Arc<ShownRun>> {
+    if model.edited() { model.planning.edits.base.as_ref() } else { model.planning.shown.as_ref() }
+}
+
+/// Layouts in the order of their rows.
+pub(super) fn points(model: &Model) -> Vec<Point> {
+    let Some(source) = source(model) else { return vec![] };
+    let on_screen = model.planning.shown.as_ref().and_then(|shown| shown.outcome.plan.as_ref());
+    let mut points: Vec<Point> = vec![];
+    let own = source.plan().zip(source.outcome.objective);
+    let own = own.map(|((plan, score), seconds)| (plan, seconds, score.peak_memory_bytes()));
+    let others = source.outcome.alternatives.iter().map(|other| (&other.plan, other.value, other.memory_bytes));
+    for (plan, seconds, bytes) in own.into_iter().chain(others) {
+        let Some(configuration) = plan.configuration() else { continue };
+        if points.iter().any(|known| known.configuration == *configuration) {
+            continue;
+        }
+        let shown = on_screen.and_then(Plan::configuration) == Some(configuration);
+        points.push(Point {
+            number: points.len(),
+            plan: plan.clone(),
+            configuration: configuration.clone(),
+            seconds,
+            bytes,
+            on_front: false,
+            shown,
+        });
+    }
+    let all: Vec<(f64, f64)> = points.iter().map(|point| (point.seconds, point.bytes)).collect();
+    for point in &mut points {
+        let beats = |(seconds, bytes): &(f64, f64)| {
+            *seconds <= point.seconds && *bytes <= point.bytes && (*seconds < point.seconds || *bytes < point.bytes)
+        };
+        point.on_front = !all.iter().any(beats);
+    }
+    if model.views.frontier.by_memory {
+        points.sort_by(|a, b| a.bytes.total_cmp(&b.bytes));
+    } else {
+        points.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    }
+    points
+}
