@@ -8,10 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{shown::Standing, simulated::Simulated};
+use super::{layout_bar::Axis, shown::Standing, simulated::Simulated};
 use crate::{
     cluster::{LimitKind, Limits},
-    family, units,
+    family::{self, dial},
+    planner::OptionValue,
+    units,
     workload::Workload,
 };
 
@@ -30,6 +32,10 @@ pub(super) struct Worth {
     samples_per_s: f64,
     planner: String,
     limits: Limits,
+    /// Labels and values of the workload's dials.
+    dials: Vec<(&'static str, String)>,
+    /// Pinned axes of the layout, with their names.
+    pins: Vec<String>,
 }
 
 /// State of the comparison.
@@ -80,6 +86,8 @@ impl Changes {
             samples_per_s: timeline.samples_per_s,
             planner: planner.to_string(),
             limits: shown.limits.clone(),
+            dials: dial::dials(&shown.workload).into_iter().map(|dial| (dial.label, dial.value)).collect(),
+            pins: pins(simulated),
         };
         let stages = stages(simulated);
         if self.now.as_ref() == Some(&worth) && self.stages == stages {
@@ -152,6 +160,18 @@ fn than(workload: &Workload, now: &Worth, before: &Worth) -> String {
     if now.planner != before.planner {
         return format!("than {}", before.planner);
     }
+    let dials = now.dials.iter().zip(&before.dials).filter(|(now, before)| now != before);
+    match dials.collect::<Vec<_>>().as_slice() {
+        [] => {}
+        [(_, (label, value))] => return format!("than with {label} {value}"),
+        _ => return "than before".into(),
+    }
+    if now.pins != before.pins && now.limits == before.limits {
+        return match before.pins.as_slice() {
+            [] => "than with all axes free".into(),
+            pins => format!("than with {}", pins.join(", ")),
+        };
+    }
     let kinds = family::of(workload).limits().iter();
     let changed: Vec<LimitKind> =
         kinds.copied().filter(|&kind| now.limits.get(kind) != before.limits.get(kind)).collect();
@@ -167,6 +187,17 @@ fn with(kind: LimitKind, value: f64) -> String {
         LimitKind::Devices | LimitKind::Cpus | LimitKind::Microbatches => kind.counted(value),
         _ => format!("{} {}", kind.label(), kind.format(value)),
     }
+}
+
+/// Axes of the layout that the options of a run pin: `TP 8`.
+fn pins(simulated: &Simulated) -> Vec<String> {
+    let options = &simulated.shown.options;
+    let pinned = |axis: Axis| {
+        let value = options.get(axis.option())?;
+        let number = matches!(value, OptionValue::Number(number) if number > 0.0);
+        number.then(|| format!("{} {}", axis.name(), value.text()))
+    };
+    Axis::ALL.into_iter().filter_map(pinned).collect()
 }
 
 /// Stage of each device.

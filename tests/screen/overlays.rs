@@ -142,3 +142,41 @@ fn formats_are_those_that_can_hold_the_plan() {
     screen.keys(":export as");
     assert!(!screen.text().contains("Megatron"), "{}", screen.text());
 }
+
+#[test]
+fn a_name_and_a_value_set_it() {
+    let model = Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"));
+    let overrides = plantui::cluster::GivenLimits::default()
+        .with(plantui::cluster::LimitKind::Devices, 64)
+        .with(plantui::cluster::LimitKind::Batch, 128);
+    let request = plantui::tui::ScreenRequest { overrides, planner: "joint".into(), ..request(model) };
+    let mut screen = Offscreen::new(request, 160, 45).expect("the request can be met");
+    screen.draw();
+    let mut typed = |text: &str| {
+        screen.keys(&format!(":{text}"));
+        let shown = screen.text();
+        press(&mut screen, KeyCode::Enter);
+        (shown, screen.text())
+    };
+    let (preview, after) = typed("devices 128");
+    assert!(preview.contains("▌ devices 128  now 64"), "{preview}");
+    assert!(line(&after, "devices ").contains("128"), "{after}");
+    let (_, after) = typed("tp 8");
+    assert!(line(&after, "ZeRO-1").contains("TP 8"), "{after}");
+    let (_, after) = typed("hardware=b200");
+    assert!(after.contains("hardware          b200"), "{after}");
+    // The change is told with its cause, not with the memory that came with it.
+    assert!(after.contains("than with hardware h100"), "{after}");
+    let (_, after) = typed("memory 100 GiB");
+    assert!(after.contains("memory         100 GiB"), "{after}");
+    let (_, after) = typed("theme light");
+    assert!(after.contains("theme light"), "{after}");
+    // What cannot be is said, before and after.
+    let (preview, after) = typed("devices many");
+    assert!(preview.contains("✗") && after.contains("✗"), "{preview}\n{after}");
+    let (_, after) = typed("tp 3");
+    assert!(!after.contains("TP 8"), "{after}");
+    // Words that are no name search the actions as ever.
+    screen.keys(":save screen");
+    assert!(screen.text().contains("▌ Save screen"), "{}", screen.text());
+}

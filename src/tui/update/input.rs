@@ -103,7 +103,10 @@ impl Model {
             Overlay::Palette(mut filter) => {
                 let matches = self.palette(&filter);
                 if key.code == KeyCode::Enter {
-                    return matches.get(filter.cursor).map_or_else(Vec::new, |&command| self.command(command));
+                    return matches
+                        .into_iter()
+                        .nth(filter.cursor)
+                        .map_or_else(Vec::new, |command| self.command(command));
                 }
                 key_in_list(&mut filter, key, matches.len());
                 self.overlay = Some(Overlay::Palette(filter));

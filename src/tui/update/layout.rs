@@ -27,7 +27,7 @@ fn reason(outcome: &Outcome, limit: f64) -> String {
 
 impl Model {
     /// Options of the planner in force that it heeds for this workload.
-    fn heeded(&self) -> Vec<&'static OptionSpec> {
+    pub(in crate::tui) fn heeded(&self) -> Vec<&'static OptionSpec> {
         let ignored = self.session.current_planner().ignores(&self.session.workload);
         self.session.specs().iter().filter(|spec| !ignored.contains(&spec.name)).collect()
     }

@@ -223,7 +223,12 @@ impl Model {
     fn next_theme(&mut self) {
         let names = theme::names(self.appearance.theme_directory.as_deref());
         let at = names.iter().position(|name| *name == self.appearance.theme.name).map_or(0, |i| (i + 1) % names.len());
-        match theme::load(&names[at], self.appearance.theme_directory.as_deref(), self.appearance.depth) {
+        self.load_theme(&names[at]);
+    }
+
+    /// Changes the colours.
+    pub(in crate::tui) fn load_theme(&mut self, name: &str) {
+        match theme::load(name, self.appearance.theme_directory.as_deref(), self.appearance.depth) {
             Ok(theme) => {
                 self.message = Some((Tone::Done, format!("theme {}", theme.name)));
                 self.appearance.theme = theme;

@@ -1,12 +1,18 @@
 //! Contents of the palette, and its commands.
 
 use crate::{
+    cluster::LimitKind,
     export::formats,
+    family::dial,
+    planner::OptionSpec,
+    study::explain::limits_of,
     tui::{
         action::{Action, TABLE},
         effect::Effects,
-        model::Model,
-        palette::Command,
+        layout_bar::Axis,
+        model::{Model, Tone},
+        palette::{Assigned, Assignment, Command},
+        theme,
         widget::filter::Filter,
     },
 };
@@ -21,12 +27,89 @@ impl Model {
         let scopes = self.scopes();
         all.sort_by_key(|command| command.rank(&scopes));
         let texts: Vec<String> = all.iter().map(|command| command.text(&self.appearance.keymap)).collect();
-        filter.matches(&texts).into_iter().map(|at| all[at]).collect()
+        let set = self.assignment(filter.input.value()).map(|own| Command::Set(Box::new(own)));
+        set.into_iter().chain(filter.matches(&texts).into_iter().map(|at| all[at].clone())).collect()
+    }
+
+    /// What a typed name and value mean: `devices 128`, `tp=8`, `hardware b200`, `theme light`. `None` unless the first
+    /// word is a name.
+    fn assignment(&self, text: &str) -> Option<Assignment> {
+        let (name, value) = text.trim().split_once([' ', '='])?;
+        let (name, value) = (name.to_lowercase(), value.trim());
+        if value.is_empty() {
+            return None;
+        }
+        let told = |label: &str, now: String, what: Result<Assigned, String>| {
+            let help = match &what {
+                Ok(_) => format!("now {now}"),
+                Err(problem) => format!("✗ {problem}"),
+            };
+            Some(Assignment { title: format!("{label} {value}"), help, what })
+        };
+        let limits = limits_of(self.session.current_planner(), &self.session.workload);
+        let named = |kind: &&LimitKind| kind.label() == name || kind.flag().trim_start_matches('-') == name;
+        if let Some(&kind) = limits.iter().find(named) {
+            let what = kind.parse(value).map(|value| Assigned::Limit(kind, value)).map_err(|error| error.to_string());
+            return told(kind.label(), kind.format(self.session.limits.get(kind)), what);
+        }
+        if let Some(dial) = self.session.dials.iter().find(|dial| dial.id == name || dial.label == name) {
+            let what = dial::turned(&self.session.workload, dial.id, value);
+            let what = what.map(|own| Assigned::Workload(Box::new(own))).map_err(|error| error.to_string());
+            return told(dial.label, dial.value.clone(), what);
+        }
+        let axis = Axis::ALL
+            .into_iter()
+            .find(|axis| axis.label().to_lowercase() == name || (*axis == Axis::Virtual && name == "vp"));
+        let of = |spec: &&OptionSpec| match axis {
+            Some(axis) => spec.name == axis.option(),
+            None => spec.name == name || spec.label == name,
+        };
+        if let Some(spec) = self.heeded().into_iter().find(|spec| of(spec)) {
+            let what = spec.parse(value).map(|value| Assigned::Option(spec, value)).map_err(|error| error.to_string());
+            return told(axis.map_or(spec.label, Axis::name), spec.show(&self.session.option_value(spec)), what);
+        }
+        match name.as_str() {
+            "planner" => {
+                let known = |i: &usize| {
+                    let info = self.session.planners[*i].info();
+                    info.id == value || info.name.eq_ignore_ascii_case(value)
+                };
+                let found = (0..self.session.planners.len()).find(known);
+                let what = found.map(Assigned::Planner).ok_or_else(|| format!("there is no planner `{value}`"));
+                told("planner", self.session.current_planner().info().name.into(), what)
+            }
+            "theme" => {
+                let names = theme::names(self.appearance.theme_directory.as_deref());
+                let found = names.iter().find(|own| own.as_str() == value).cloned();
+                let what = found.map(Assigned::Theme);
+                let what = what.ok_or_else(|| format!("there is no such theme; there are {}", names.join(", ")));
+                told("theme", self.appearance.theme.name.clone(), what)
+            }
+            _ => None,
+        }
+    }
+
+    fn assign(&mut self, own: Assignment) -> Effects {
+        match own.what {
+            Ok(Assigned::Limit(kind, value)) => self.set_limits(self.session.limits.with(kind, value)),
+            Ok(Assigned::Workload(workload)) => self.take_turned(*workload),
+            Ok(Assigned::Option(spec, value)) => self.set_option(spec, value),
+            Ok(Assigned::Planner(planner)) => self.choose(planner),
+            Ok(Assigned::Theme(name)) => {
+                self.load_theme(&name);
+                vec![]
+            }
+            Err(problem) => {
+                self.message = Some((Tone::Refused, problem));
+                vec![]
+            }
+        }
     }
 
     /// Runs a command.
     pub(in crate::tui) fn command(&mut self, command: Command) -> Effects {
         match command {
+            Command::Set(own) => self.assign(*own),
             Command::Entry(i) => self.run_entry(i),
             Command::Export(format) => self.open_export(Some(format)),
         }
