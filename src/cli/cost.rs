@@ -20,21 +20,12 @@ pub(crate) struct CostArgs {
     #[arg(long, value_name = "PRICE", allow_hyphen_values = true, value_parser = positive)]
     pub price: Option<f64>,
     /// Tokens to train on, such as 15T or 300B: prints the days, and with --price the cost
-    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_parser = tokens)]
+    #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_parser = units::parse_tokens)]
     pub tokens: Option<f64>,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|price: &f64| *price > 0.0 && *price < 1e9).ok_or_else(|| "must be above 0".into())
-}
-
-fn tokens(text: &str) -> Result<f64, String> {
-    let suffixes = [('K', 1e3), ('M', 1e6), ('B', 1e9), ('G', 1e9), ('T', 1e12)];
-    let last = text.chars().last().map(|c| c.to_ascii_uppercase());
-    let found = suffixes.iter().find(|(suffix, _)| Some(*suffix) == last);
-    let (digits, factor) = found.map_or((text, 1.0), |(_, factor)| (&text[..text.len() - 1], *factor));
-    let count: Option<f64> = digits.parse().ok().map(|count: f64| count * factor);
-    count.filter(|count| (1.0..=1e18).contains(count)).ok_or_else(|| "must be a number such as 15T or 300B".into())
 }
 
 impl CostArgs {
@@ -144,9 +135,9 @@ mod tests {
 
     #[test]
     fn days_and_cost_follow_from_rate_and_price() {
-        assert_eq!(tokens("15T"), Ok(15e12));
-        assert_eq!(tokens("300b"), Ok(300e9));
-        assert!(tokens("many").is_err() && tokens("").is_err() && positive("-1").is_err());
+        assert_eq!(units::parse_tokens("15T"), Ok(15e12));
+        assert_eq!(units::parse_tokens("300b"), Ok(300e9));
+        assert!(units::parse_tokens("many").is_err() && units::parse_tokens("").is_err() && positive("-1").is_err());
         let cost = CostArgs { price: Some(2.5), tokens: Some(86.4e9) };
         // A million tokens a second takes a day; ten devices cost 600.
         let figures = cost.of(1e6, 10).unwrap();

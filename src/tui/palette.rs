@@ -42,6 +42,8 @@ pub(super) enum Assigned {
     Workload(Box<Workload>),
     Option(&'static OptionSpec, OptionValue),
     Planner(usize),
+    /// Tokens to train on.
+    Tokens(f64),
     Theme(String),
 }
 

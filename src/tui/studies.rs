@@ -26,9 +26,11 @@ pub(super) enum StudyKind {
     EditedSchedule,
     /// Other values of an axis of the layout.
     Axis,
+    /// Other hardware.
+    Hardware,
 }
 
-const KINDS: usize = 9;
+const KINDS: usize = 10;
 
 /// Running studies, by kind.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@ mod devices;
 mod edits;
 mod frontier;
 mod gallery;
+mod hardware;
 mod help_panel;
 mod judged;
 mod keys;

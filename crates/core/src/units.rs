@@ -217,6 +217,19 @@ pub fn parse_count(text: &str) -> Result<u32, UnitError> {
     if value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) { Ok(value as u32) } else { Err(error()) }
 }
 
+/// Reads a number of tokens: `15T`, `300B`, `1e12`.
+///
+/// # Errors
+/// Sentence with the allowed values.
+pub fn parse_tokens(text: &str) -> Result<f64, String> {
+    let suffixes = [('K', 1e3), ('M', 1e6), ('B', 1e9), ('G', 1e9), ('T', 1e12)];
+    let last = text.chars().last().map(|c| c.to_ascii_uppercase());
+    let found = suffixes.iter().find(|(suffix, _)| Some(*suffix) == last);
+    let (digits, factor) = found.map_or((text, 1.0), |(_, factor)| (&text[..text.len() - 1], *factor));
+    let count: Option<f64> = digits.parse().ok().map(|count: f64| count * factor);
+    count.filter(|count| (1.0..=1e18).contains(count)).ok_or_else(|| "must be a number such as 15T or 300B".into())
+}
+
 /// Number with all digits, in the shorter of plain and scientific notation: `0.25`, `1e308`.
 pub fn exact_number(value: f64) -> String {
     let (plain, scientific) = (value.to_string(), format!("{value:e}"));

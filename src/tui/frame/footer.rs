@@ -56,12 +56,22 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         used <= area.width as usize
     });
     hints.truncate(fitting.count());
-    for (keys, word) in hints.into_iter().chain(always) {
-        spans.push(Span::styled(keys, theme.bold(Role::Accent)));
-        spans.push(Span::styled(format!(" {word}  "), theme.fg(Role::Muted)));
-    }
+    let own: usize = 1 + hints.iter().map(width).sum::<usize>();
+    let gap = usize::from(area.width).saturating_sub(own + always.iter().map(width).sum::<usize>());
+    let shown = |(keys, word): Hint| {
+        let word = Span::styled(format!(" {word}  "), theme.fg(Role::Muted));
+        [Span::styled(keys, theme.bold(Role::Accent)), word]
+    };
+    spans.extend(hints.into_iter().flat_map(shown));
+    spans.push(Span::raw(" ".repeat(gap)));
+    spans.extend(always.into_iter().flat_map(shown));
     frame.render_widget(Line::from(spans), area);
 }
+
+/// Last keys of the line, in this order; on a narrow screen the last two of them.
+const LAST: [Action; 6] = [Action::Export, Action::Ask, Action::WouldHelp, Action::Palette, Action::Help, Action::Quit];
+/// Width from which all of them are shown, cells.
+const WIDE: u16 = 110;
 
 /// Key and its word.
 type Hint = (String, String);
@@ -127,12 +137,18 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     if let Some(key) = model.appearance.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(overview::HERE)) {
         hints.insert(hints.len().min(2), (key, "play".into()));
     }
+    // The last keys are the same in every view.
+    let last: &[Action] = if model.appearance.size.0 >= WIDE { &LAST } else { &LAST[4..] };
     let mut always = vec![];
     for (i, entry) in keyed().filter(|(_, e)| e.scope == Scope::Everywhere) {
-        let list = if matches!(entry.action, Action::Help | Action::Quit) { &mut always } else { &mut hints };
-        list.push((model.appearance.keymap.shown(i), entry.hint.to_string()));
+        let hint = (model.appearance.keymap.shown(i), entry.hint.to_string());
+        match last.iter().position(|action| *action == entry.action) {
+            Some(at) => always.push((at, hint)),
+            None => hints.push(hint),
+        }
     }
-    (hints, always)
+    always.sort_by_key(|(at, _)| *at);
+    (hints, always.into_iter().map(|(_, hint)| hint).collect())
 }
 
 /// Keys of an overlay.

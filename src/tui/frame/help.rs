@@ -17,6 +17,7 @@ use crate::tui::{
         area::{rows, scrolled},
         text::{clip, fit, fit_right, plain, wrap},
     },
+    palette::Command,
     theme::Role,
     widget::{filter::Filter, scrollbar::scrollbar},
 };
@@ -130,13 +131,13 @@ pub(super) fn draw_palette(frame: &mut Frame<'_>, area: Rect, model: &Model, fil
     let width = inner.width as usize;
     draw_input(frame, rows(inner, 0, 1), model, filter, "type an action");
     let commands = model.palette(filter);
-    let titles = widest(commands.iter().map(|command| command.title())) + GAP;
+    let titles = widest(commands.iter().map(Command::title)) + GAP;
     let keys = widest(commands.iter().map(|command| command.key(&model.appearance.keymap))) + GAP;
     let room = width.saturating_sub(2 + titles + keys);
     // Show in full, below the list, the help of the selected entry if the list cuts it.
     let told = commands.get(filter.cursor).filter(|command| command.help().width() > room);
     let told = told.map(|command| wrap(command.help(), width)).unwrap_or_default();
-    let below = if widest(commands.iter().map(|command| command.help())) > room { 3 } else { 0 };
+    let below = if widest(commands.iter().map(Command::help)) > room { 3 } else { 0 };
     let list = rows(inner, 2, inner.height.saturating_sub(2 + below));
     let first = scrolled(filter.cursor, list.height as usize, commands.len());
     for (y, (place, command)) in (list.y..list.bottom()).zip(commands.iter().enumerate().skip(first)) {

@@ -318,7 +318,11 @@ impl Model {
                 if let Some(simulated) = simulated {
                     self.take_simulated(simulated, latest);
                 }
-                return self.try_axis();
+                let mut effects = self.try_axis();
+                if self.view == View::Hardware {
+                    effects.append(&mut self.fill_hardware());
+                }
+                return effects;
             }
             News::Simulated(simulated) => self.take_simulated(simulated, latest),
             News::Unplayed(why) if latest => self.message = Some((Tone::Refused, why)),

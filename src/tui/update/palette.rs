@@ -15,6 +15,7 @@ use crate::{
         theme,
         widget::filter::Filter,
     },
+    units,
 };
 
 impl Model {
@@ -78,6 +79,10 @@ impl Model {
                 let what = found.map(Assigned::Planner).ok_or_else(|| format!("there is no planner `{value}`"));
                 told("planner", self.session.current_planner().info().name.into(), what)
             }
+            "tokens" if self.session.workload.training().is_some() => {
+                let what = units::parse_tokens(value).map(Assigned::Tokens);
+                told("tokens", units::count_short(self.views.hardware.tokens), what)
+            }
             "theme" => {
                 let names = theme::names(self.appearance.theme_directory.as_deref());
                 let found = names.iter().find(|own| own.as_str() == value).cloned();
@@ -95,6 +100,10 @@ impl Model {
             Ok(Assigned::Workload(workload)) => self.take_turned(*workload),
             Ok(Assigned::Option(spec, value)) => self.set_option(spec, value),
             Ok(Assigned::Planner(planner)) => self.choose(planner),
+            Ok(Assigned::Tokens(tokens)) => {
+                self.views.hardware.tokens = tokens;
+                vec![]
+            }
             Ok(Assigned::Theme(name)) => {
                 self.load_theme(&name);
                 vec![]

@@ -110,7 +110,7 @@ impl Model {
         }
         let trained = self.session.workload.training().is_some();
         let view = View::ALL.into_iter().find(|view| view.id() == session.view);
-        if let Some(view) = view.filter(|view| trained || *view != View::Frontier) {
+        if let Some(view) = view.filter(|view| trained || !view.is_of_models()) {
             self.view = view;
         }
         let same = before == (self.session.planner, self.session.options.clone(), self.simulation.setup, self.view);

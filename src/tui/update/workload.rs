@@ -41,7 +41,7 @@ impl Model {
         self.session.findings = lint::lint(&workload);
         self.session.dials = dial::dials(&workload);
         self.session.workload = workload;
-        if self.view == View::Frontier && self.session.workload.training().is_none() {
+        if self.view.is_of_models() && self.session.workload.training().is_none() {
             self.view = View::Compare;
         }
         self.session.last_for.retain(|&(_, planner)| self.session.refusals[planner].is_none());

@@ -16,6 +16,7 @@ macro_rules! each_view {
             Compare in compare lays out Option<super::compare::state::Side>,
             Sweep in sweep,
             Workload in workload lays out usize,
+            Hardware in hardware,
         }
     };
 }
@@ -53,7 +54,7 @@ impl Uses {
 }
 
 /// Keys of the views, in order. Frontier, for a model to be trained, is in Compare's place: the first in force wins.
-const NUMBERS: [&[&str]; 8] = [&["1"], &["2"], &["3"], &["4"], &["5"], &["5"], &["6"], &["7"]];
+const NUMBERS: [&[&str]; 9] = [&["1"], &["2"], &["3"], &["4"], &["5"], &["5"], &["6"], &["7"], &["8"]];
 
 /// View for a plan chosen elsewhere, and for suggestions if the current view has no list of them.
 pub(in crate::tui) const WITH_PLAN: View = View::Stages;
@@ -141,14 +142,19 @@ impl View {
     /// Views with a tab, in the order of their keys. `trained` for a model to be trained, `now` is the view on the screen.
     pub(in crate::tui) fn tabs(trained: bool, now: View) -> Vec<View> {
         let fifth = if trained && now != View::Compare { View::Frontier } else { View::Compare };
-        let own = View::ALL.into_iter().filter(|view| *view != View::Frontier);
+        let own = View::ALL.into_iter().filter(|view| *view != View::Frontier && (trained || *view != View::Hardware));
         own.map(|view| if view == View::Compare { fifth } else { view }).collect()
+    }
+
+    /// True for a view of models to be trained alone.
+    pub(in crate::tui) const fn is_of_models(self) -> bool {
+        matches!(self, View::Frontier | View::Hardware)
     }
 
     const fn shown_by(self) -> Entry {
         let (place, tab) = (self as usize, TABS[self as usize]);
         // Frontier is in Compare's place for a model to be trained.
-        let scope = if matches!(self, View::Frontier) { Scope::Trained } else { Scope::Everywhere };
+        let scope = if self.is_of_models() { Scope::Trained } else { Scope::Everywhere };
         entry(scope, Action::Show(self), NUMBERS[place], tab.title, tab.help, "")
     }
 }

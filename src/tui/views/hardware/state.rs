@@ -1,0 +1,53 @@
+//! Grid of hardware and numbers of devices.
+
+/// Figures of a plan in one cell, or why there is none.
+pub(super) type CellResult = Result<CellFigures, String>;
+
+/// Figures of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::tui) struct CellFigures {
+    /// Iteration time, seconds.
+    pub iteration_s: f64,
+    /// Tokens per second on all devices.
+    pub tokens_per_s: f64,
+    /// Model FLOP utilisation, in words.
+    pub mfu: String,
+    /// Layout in short: `TP 4 CP 2 PP 4 DP 2`.
+    pub layout: String,
+}
+
+/// Grid of plans.
+#[derive(Debug, Clone, Default)]
+pub(in crate::tui) struct HardwareGrid {
+    /// All that the plans share, in one text: other settings make another grid.
+    pub key: String,
+    /// Ids of the rows.
+    pub rows: Vec<&'static str>,
+    /// Devices of the columns.
+    pub columns: Vec<u32>,
+    /// Cells, row by row; `None` while one is planned.
+    pub cells: Vec<Option<CellResult>>,
+}
+
+impl HardwareGrid {
+    /// Cell of a row and a column.
+    pub(super) fn cell(&self, row: usize, column: usize) -> Option<&CellResult> {
+        self.cells.get(row * self.columns.len() + column)?.as_ref()
+    }
+}
+
+/// State of the view.
+#[derive(Debug)]
+pub(in crate::tui) struct State {
+    pub grid: HardwareGrid,
+    /// Selected row and column.
+    pub cursor: (usize, usize),
+    /// Tokens to train on, for days and cost.
+    pub tokens: f64,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        State { grid: HardwareGrid::default(), cursor: (0, 0), tokens: 1e12 }
+    }
+}
