@@ -194,3 +194,20 @@ fn a_configured_price_shows_what_tokens_cost() {
     assert!(line(&priced, "per G tokens").contains("488") && priced.contains("at 2.00 an hour"), "{priced}");
     assert!(!cost(&[("b200", 5.0)]).contains("per G tokens"));
 }
+
+#[test]
+fn a_model_without_a_number_of_devices_opens_on_the_fewest_that_hold_a_layout() {
+    let model = Arc::new(workload::load(std::path::Path::new("deepseek-v3")).expect("a published name"));
+    let request = ScreenRequest { planner: "joint".into(), ..request(model.clone()) };
+    let mut screen = Offscreen::new(request, 120, 36).expect("the request can be met");
+    screen.wait(std::time::Duration::from_millis(50));
+    let text = screen.text();
+    assert!(text.contains("64 devices hold no layout: planned for"), "{text}");
+    assert!(line(&text, "TP ").contains("ZeRO-1") && !text.contains("No plan keeps"), "{text}");
+    // Who asks for a number gets it.
+    let overrides = GivenLimits::default().with(LimitKind::Devices, 64);
+    let request = ScreenRequest { overrides, planner: "joint".into(), ..crate::request(model) };
+    let mut screen = Offscreen::new(request, 120, 36).expect("the request can be met");
+    screen.wait(std::time::Duration::from_millis(50));
+    assert!(screen.text().contains("No plan keeps these limits"), "{}", screen.text());
+}

@@ -9,6 +9,7 @@ mod changes;
 mod demo;
 mod drawing;
 mod edits;
+mod enough;
 mod exchange;
 mod fitting;
 mod incumbent;
@@ -314,11 +315,12 @@ impl Model {
         let latest = self.planning.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned { shown, simulated } => {
-                self.take_plan(shown, latest);
+                self.take_plan(shown.clone(), latest);
                 if let Some(simulated) = simulated {
                     self.take_simulated(simulated, latest);
                 }
                 let mut effects = self.try_axis();
+                effects.append(&mut self.take_enough_devices(&shown));
                 if self.view == View::Hardware {
                     effects.append(&mut self.fill_hardware());
                 }
