@@ -29,7 +29,8 @@ const NOTICEABLE: f64 = units::AS_FAST;
 pub(super) struct Worth {
     /// Iteration time, seconds.
     pub iteration_s: f64,
-    samples_per_s: f64,
+    /// Samples a second.
+    pub samples_per_s: f64,
     planner: String,
     limits: Limits,
     /// Labels and values of the workload's dials.
@@ -75,11 +76,11 @@ impl Changes {
         flash.into_iter().chain([at + BRIGHT]).find(|due| *due > now)
     }
 
-    /// Records the simulated iteration of a plan, under a planner's name.
-    pub(super) fn note(&mut self, simulated: &Simulated, planner: &str, now: Instant) {
+    /// Records the simulated iteration of a plan, under a planner's name. Returns it unless it was the last one too.
+    pub(super) fn note(&mut self, simulated: &Simulated, planner: &str, now: Instant) -> Option<Worth> {
         let (shown, timeline) = (&simulated.shown, &simulated.timeline);
         if matches!(shown.standing, Standing::BestSoFar { .. }) || timeline.iteration_s <= 0.0 {
-            return;
+            return None;
         }
         let worth = Worth {
             iteration_s: timeline.iteration_s,
@@ -91,18 +92,19 @@ impl Changes {
         };
         let stages = stages(simulated);
         if self.now.as_ref() == Some(&worth) && self.stages == stages {
-            return;
+            return None;
         }
         let moved = |(device, stage): (&u32, &usize)| {
             self.stages.get(device).is_some_and(|before| before != stage).then_some(*device)
         };
         self.moved = stages.iter().filter_map(moved).collect();
         self.stages = stages;
-        let last = self.now.replace(worth);
+        let last = self.now.replace(worth.clone());
         if !self.set {
             self.before = last.or(self.before.take());
         }
         self.at = self.before.is_some().then_some(now);
+        Some(worth)
     }
 
     /// Effect of the last change of a workload's plan.
@@ -160,25 +162,28 @@ fn than(workload: &Workload, now: &Worth, before: &Worth) -> String {
     if now.planner != before.planner {
         return format!("than {}", before.planner);
     }
-    let dials = now.dials.iter().zip(&before.dials).filter(|(now, before)| now != before);
-    match dials.collect::<Vec<_>>().as_slice() {
-        [] => {}
-        [(_, (label, value))] => return format!("than with {label} {value}"),
-        _ => return "than before".into(),
-    }
-    if now.pins != before.pins && now.limits == before.limits {
-        return match before.pins.as_slice() {
-            [] => "than with all axes free".into(),
-            pins => format!("than with {}", pins.join(", ")),
-        };
-    }
-    let kinds = family::of(workload).limits().iter();
-    let changed: Vec<LimitKind> =
-        kinds.copied().filter(|&kind| now.limits.get(kind) != before.limits.get(kind)).collect();
-    match changed.as_slice() {
-        [kind] => format!("than with {}", with(*kind, before.limits.get(*kind))),
+    match changed(workload, now, before).as_slice() {
+        [one] => format!("than with {one}"),
         _ => "than before".into(),
     }
+}
+
+/// Inputs of `to` that differ from those of `from`, with their values.
+pub(super) fn changed(workload: &Workload, from: &Worth, to: &Worth) -> Vec<String> {
+    let mut changed = vec![];
+    changed.extend((to.planner != from.planner).then(|| to.planner.clone()));
+    let dials = to.dials.iter().zip(&from.dials).filter(|(to, from)| to != from);
+    changed.extend(dials.map(|((label, value), _)| format!("{label} {value}")));
+    // Other limits follow a dial: the memory that of the hardware.
+    let own = |kind: LimitKind| matches!(kind, LimitKind::Devices | LimitKind::Batch | LimitKind::Microbatches);
+    let turned = to.dials != from.dials;
+    let kinds = family::of(workload).limits().iter().copied().filter(|&kind| !turned || own(kind));
+    let differ = |kind: &LimitKind| to.limits.get(*kind) != from.limits.get(*kind);
+    changed.extend(kinds.filter(differ).map(|kind| with(kind, to.limits.get(kind))));
+    if to.pins != from.pins {
+        changed.push(if to.pins.is_empty() { "all axes free".into() } else { to.pins.join(", ") });
+    }
+    changed
 }
 
 /// Limit's value with its name: `64 devices`, `memory 8 GiB`.

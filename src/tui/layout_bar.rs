@@ -168,6 +168,18 @@ impl LayoutTitle {
         title
     }
 
+    /// Axes above 1 in a few words: `TP 4 PP 4 ×5`.
+    pub(super) fn brief(&self) -> String {
+        let numbers = self.axes.iter().filter(|own| own.axis != Axis::Recompute && own.number != Some(1));
+        let words: Vec<String> = numbers
+            .map(|own| match own.axis {
+                Axis::Virtual => format!("×{}", own.text),
+                axis => format!("{} {}", axis.label(), own.text),
+            })
+            .collect();
+        if self.axes.is_empty() { self.more.join(", ") } else { words.join(" ") }
+    }
+
     /// Axes that turn.
     pub(super) fn knobs(&self) -> Vec<&AxisValue> {
         self.axes.iter().filter(|value| value.turns).collect()

@@ -78,7 +78,7 @@ fn planners_are_compared_where_there_is_no_layout() {
     screen.keys(":compare");
     press(&mut screen, KeyCode::Enter);
     assert_eq!(screen.view(), View::Compare);
-    assert!(line(&screen.text(), "1 Overview").contains("5 Compare"), "{}", screen.text());
+    assert!(line(&screen.text(), "1Overview").contains("5Compare"), "{}", screen.text());
     screen.keys("5");
     assert_eq!(screen.view(), View::Frontier);
 }

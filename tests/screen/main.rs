@@ -8,6 +8,7 @@ mod frontier;
 mod gallery;
 mod hardware;
 mod help_panel;
+mod history;
 mod judged;
 mod keys;
 mod layout;

@@ -201,15 +201,21 @@ fn standing(model: &Model) -> Option<[&'static str; 2]> {
 /// Draws the names of the views over a rule that is strong under the shown one. At the rule's right end stands the
 /// plan's standing, and the limits if the left panel is hidden.
 fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks, focused: bool) {
-    let titles: Vec<(View, String, &'static str)> = View::tabs(model.session.workload.training().is_some(), model.view)
-        .into_iter()
-        .enumerate()
-        .map(|(i, view)| (view, format!("{} ", i + 1), view.title()))
-        .collect();
+    let mut titles: Vec<(View, String, &'static str)> =
+        View::tabs(model.session.workload.training().is_some(), model.view)
+            .into_iter()
+            .map(|view| (view, format!("{} ", view.number()), view.title()))
+            .collect();
     let room = usize::from(area.width.saturating_sub(3));
     let names: usize = titles.iter().map(|(_, _, name)| name.len() + 1).sum();
     let numbers: usize = titles.iter().map(|(_, number, _)| number.len()).sum();
     let numbered = names + numbers <= room + 1;
+    // Without a blank each, numbers stay where there is less room.
+    let close = titles.len();
+    if !numbered {
+        titles.iter_mut().for_each(|(_, number, _)| *number = number.trim().to_string());
+    }
+    let numbered = numbered || names + numbers - close <= room + 1;
     // If the names do not all fit, shorten the others: keys and a few letters suffice.
     let short = |most: usize| {
         let name =

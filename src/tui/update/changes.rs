@@ -9,7 +9,9 @@ impl Model {
     /// Records the simulated iteration of a plan.
     pub(in crate::tui) fn note_change(&mut self, simulated: &Simulated) {
         let planner = self.previewed().unwrap_or(simulated.shown.planner.name).to_string();
-        self.planning.changes.note(simulated, &planner, self.appearance.now);
+        if let Some(worth) = self.planning.changes.note(simulated, &planner, self.appearance.now) {
+            self.note_try(&simulated.shown, worth);
+        }
     }
 
     /// Sets the shown plan as the baseline, or clears the one that was set.

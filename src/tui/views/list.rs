@@ -17,6 +17,7 @@ macro_rules! each_view {
             Sweep in sweep,
             Workload in workload lays out usize,
             Hardware in hardware,
+            History in history,
         }
     };
 }
@@ -54,7 +55,7 @@ impl Uses {
 }
 
 /// Keys of the views, in order. Frontier, for a model to be trained, is in Compare's place: the first in force wins.
-const NUMBERS: [&[&str]; 9] = [&["1"], &["2"], &["3"], &["4"], &["5"], &["5"], &["6"], &["7"], &["8"]];
+const NUMBERS: [&[&str]; 10] = [&["1"], &["2"], &["3"], &["4"], &["5"], &["5"], &["6"], &["7"], &["8"], &["9"]];
 
 /// View for a plan chosen elsewhere, and for suggestions if the current view has no list of them.
 pub(in crate::tui) const WITH_PLAN: View = View::Stages;
@@ -116,6 +117,11 @@ impl View {
     /// Title of the tab.
     pub fn title(self) -> &'static str {
         TABS[self as usize].title
+    }
+
+    /// Number of the tab, which is its key.
+    pub(in crate::tui) fn number(self) -> &'static str {
+        NUMBERS[self as usize][0]
     }
 
     /// Name in session files and configuration.

@@ -8,6 +8,7 @@ pub(super) mod compare;
 pub(super) mod devices;
 pub(super) mod frontier;
 pub(super) mod hardware;
+pub(super) mod history;
 pub(super) mod list;
 pub(super) mod overview;
 pub(super) mod stages;
