@@ -12,7 +12,7 @@ use super::{layout_bar::Axis, shown::Standing, simulated::Simulated};
 use crate::{
     cluster::{LimitKind, Limits},
     family::{self, dial},
-    planner::OptionValue,
+    planner::{self, OptionSpec},
     units,
     workload::Workload,
 };
@@ -35,8 +35,8 @@ pub(super) struct Worth {
     limits: Limits,
     /// Labels and values of the workload's dials.
     dials: Vec<(&'static str, String)>,
-    /// Pinned axes of the layout, with their names.
-    pins: Vec<String>,
+    /// Names and values of the planner's options.
+    options: Vec<(&'static str, String)>,
 }
 
 /// State of the comparison.
@@ -88,7 +88,7 @@ impl Changes {
             planner: planner.to_string(),
             limits: shown.limits.clone(),
             dials: dial::dials(&shown.workload).into_iter().map(|dial| (dial.label, dial.value)).collect(),
-            pins: pins(simulated),
+            options: options(simulated),
         };
         let stages = stages(simulated);
         if self.now.as_ref() == Some(&worth) && self.stages == stages {
@@ -180,8 +180,10 @@ pub(super) fn changed(workload: &Workload, from: &Worth, to: &Worth) -> Vec<Stri
     let kinds = family::of(workload).limits().iter().copied().filter(|&kind| !turned || own(kind));
     let differ = |kind: &LimitKind| to.limits.get(*kind) != from.limits.get(*kind);
     changed.extend(kinds.filter(differ).map(|kind| with(kind, to.limits.get(kind))));
-    if to.pins != from.pins {
-        changed.push(if to.pins.is_empty() { "all axes free".into() } else { to.pins.join(", ") });
+    // Planners have options of their own.
+    if to.planner == from.planner {
+        let options = to.options.iter().zip(&from.options).filter(|(to, from)| to != from);
+        changed.extend(options.map(|((label, value), _)| format!("{label} {value}")));
     }
     changed
 }
@@ -194,15 +196,20 @@ fn with(kind: LimitKind, value: f64) -> String {
     }
 }
 
-/// Axes of the layout that the options of a run pin: `TP 8`.
-fn pins(simulated: &Simulated) -> Vec<String> {
-    let options = &simulated.shown.options;
-    let pinned = |axis: Axis| {
-        let value = options.get(axis.option())?;
-        let number = matches!(value, OptionValue::Number(number) if number > 0.0);
-        number.then(|| format!("{} {}", axis.name(), value.text()))
+/// Options of a run with their values. An axis of the layout without one is free.
+fn options(simulated: &Simulated) -> Vec<(&'static str, String)> {
+    let shown = &simulated.shown;
+    let specs = planner::find(shown.planner.id).map_or(&[][..], |planner| planner.options());
+    let named = |spec: &OptionSpec| {
+        let value = shown.options.get(spec.name).unwrap_or_else(|| spec.default_value());
+        let axis = Axis::ALL.into_iter().find(|axis| axis.option() == spec.name);
+        match axis {
+            Some(axis) if value == spec.default_value() => (axis.name(), "free".into()),
+            Some(axis) => (axis.name(), spec.show(&value)),
+            None => (spec.label, spec.show(&value)),
+        }
     };
-    Axis::ALL.into_iter().filter_map(pinned).collect()
+    specs.iter().map(named).collect()
 }
 
 /// Stage of each device.

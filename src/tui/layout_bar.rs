@@ -85,7 +85,7 @@ impl Axis {
     }
 
     /// Value in a layout, if it is a number.
-    fn of(self, layout: &Layout) -> Option<u32> {
+    pub(super) fn of(self, layout: &Layout) -> Option<u32> {
         Some(match self {
             Axis::Tensor => layout.tensor,
             Axis::Context => layout.context,

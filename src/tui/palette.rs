@@ -24,14 +24,14 @@ pub(super) enum Command {
     Export(ExportFormat),
 }
 
-/// Typed name and value, and what comes of them.
+/// Typed name and value, with their effect.
 #[derive(Debug, Clone)]
 pub(super) struct Assignment {
     /// The assignment as it was understood: `devices 128`.
     pub(super) title: String,
     /// Value before, or the problem.
     pub(super) help: String,
-    /// What to set, or why it cannot be set.
+    /// Value to set, or the reason why it cannot be set.
     pub(super) what: Result<Assigned, String>,
 }
 

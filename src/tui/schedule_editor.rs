@@ -1,4 +1,4 @@
-//! Editor of a schedule: the list of each rank, the edits so far, and what the validator says of them.
+//! Editor of a schedule: the list of each rank, the edits so far, and the flaws that the validator finds.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(super) struct ScheduleEditor {
     pub(super) rank: usize,
     /// Selected step of the rank.
     pub(super) step: usize,
-    /// What the validator says of the shown version.
+    /// Flaws that the validator finds in the shown version.
     pub(super) flaws: Vec<Flaw>,
     /// Figures of the shown version; `None` if it cannot run, or while it is simulated.
     pub(super) figures: Option<ScheduleFigures>,

@@ -217,6 +217,11 @@ pub fn parse_count(text: &str) -> Result<u32, UnitError> {
     if value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) { Ok(value as u32) } else { Err(error()) }
 }
 
+/// Difference of two sizes in words: `1.5 GiB more`.
+pub fn more_bytes(difference: f64) -> String {
+    format!("{} {}", bytes(difference.abs()), if difference > 0.0 { "more" } else { "less" })
+}
+
 /// Reads a number of tokens: `15T`, `300B`, `1e12`.
 ///
 /// # Errors

@@ -158,7 +158,7 @@ pub(super) fn draw_sentence(frame: &mut Frame<'_>, line: Rect, model: &Model) {
     }
 }
 
-/// What other values cost, nearest first.
+/// Costs of other values, nearest first.
 fn prices(trials: &AxisTrials) -> Vec<String> {
     let own = trials.of.outcome.objective;
     let told = |trial: &AxisTrial| {

@@ -212,7 +212,8 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     let numbered = names + numbers <= room + 1;
     // Without a blank each, numbers stay where there is less room.
     let close = titles.len();
-    if !numbered {
+    let tight = !numbered;
+    if tight {
         titles.iter_mut().for_each(|(_, number, _)| *number = number.trim().to_string());
     }
     let numbered = numbered || names + numbers - close <= room + 1;
@@ -251,8 +252,11 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
             (true, false) => model.appearance.theme.fg(Role::Text),
             (false, _) => model.appearance.theme.fg(Role::Muted),
         };
-        let figure =
-            if here { model.appearance.theme.bold(Role::Focus) } else { model.appearance.theme.fg(Role::Muted) };
+        let figure = if here {
+            model.appearance.theme.bold(Role::Focus)
+        } else {
+            model.appearance.theme.fg(if tight { Role::Accent } else { Role::Muted })
+        };
         frame.render_widget(Line::from(vec![Span::styled(number, figure), Span::styled(name, style)]), tab);
         if here && rule.height > 0 {
             let strong = Span::styled("━".repeat(usize::from(width)), model.appearance.theme.fg(Role::Focus));

@@ -216,7 +216,7 @@ fn draw_steps(frame: &mut Frame<'_>, grid: Rect, model: &Model, editor: &Schedul
     scrollbar(frame, grid, theme, (first, grid.height.into(), schedule.ranks.len()));
 }
 
-/// What the validator says, or the figures of a schedule that runs, against those that the edits began with.
+/// Flaw that keeps the schedule from running, or its figures against those of the schedule that the edits began with.
 fn answer(editor: &ScheduleEditor, width: usize) -> Vec<(String, Role)> {
     let lines = |text: String, role: Role| wrap(&text, width).into_iter().map(move |line| (line, role));
     if let Some(flaw) = editor.flaws.iter().find(|flaw| flaw.kind.breaks()) {

@@ -7,7 +7,10 @@ use crate::{
     plan::Schedule,
     simulate::SimulatorSetting,
     study::explain::limits_of,
-    tui::panel_rows::{PanelRow, PanelSection},
+    tui::{
+        layout_bar::Axis,
+        panel_rows::{PanelRow, PanelSection},
+    },
 };
 
 /// Settings that never change a model to be trained: its replicas are equal, both passes have times of their own, and
@@ -15,19 +18,8 @@ use crate::{
 const NEVER_OF_MODELS: [SimulatorSetting; 3] =
     [SimulatorSetting::WarmUp, SimulatorSetting::ForwardShare, SimulatorSetting::VirtualStages];
 
-/// Options of a model to be trained that the title of the view has as knobs. With a degree of 1 an axis is off.
-const IN_TITLE: [&str; 10] = [
-    "tensor_degree",
-    "context_degree",
-    "expert_degree",
-    "data_degree",
-    "micro_batch",
-    "virtual_stages",
-    "stages",
-    "recompute",
-    "data_parallel",
-    "tensor_parallel",
-];
+/// Options that switch an axis off, as its knob does with a degree of 1.
+const SWITCHES: [&str; 2] = ["data_parallel", "tensor_parallel"];
 
 impl Model {
     /// Rows of the left panel, from the top. They always include the planner in force. Planners that would convert the
@@ -52,7 +44,8 @@ impl Model {
         let titled = self.session.workload.training().is_some();
         let offered = |&i: &usize| {
             let name = self.session.specs()[i].name;
-            !(ignored.contains(&name) || titled && IN_TITLE.contains(&name))
+            let knob = SWITCHES.contains(&name) || Axis::ALL.iter().any(|axis| axis.option() == name);
+            !(ignored.contains(&name) || titled && knob)
         };
         rows.extend((0..self.session.specs().len()).filter(offered).map(PanelRow::Option));
         // Simulator settings have no effect in views without simulation.

@@ -125,13 +125,16 @@ impl Model {
             for trial in trials.all() {
                 let mut problem = problem.clone();
                 problem.options.set(spec.name, trial.value.clone());
-                let Ok((outcome, _)) = run::plan(planner, &problem, study) else { return };
+                let planned = run::plan(planner, &problem, study);
                 if study.cancelled() {
                     return;
                 }
-                let result = match (outcome.objective, &outcome.plan) {
-                    (Some(seconds), Some(_)) => Ok(seconds),
-                    _ => Err(reason(&outcome, problem.limits.memory_limit())),
+                let result = match planned {
+                    Err(error) => Err(error.to_string()),
+                    Ok((outcome, _)) => match (outcome.objective, &outcome.plan) {
+                        (Some(seconds), Some(_)) => Ok(seconds),
+                        _ => Err(reason(&outcome, problem.limits.memory_limit())),
+                    },
                 };
                 let (axis, value) = (own.axis, trial.value.clone());
                 found(Box::new(move |model: &mut Model| {

@@ -32,7 +32,7 @@ impl Model {
         set.into_iter().chain(filter.matches(&texts).into_iter().map(|at| all[at].clone())).collect()
     }
 
-    /// What a typed name and value mean: `devices 128`, `tp=8`, `hardware b200`, `theme light`. `None` unless the first
+    /// Meaning of a typed name and value: `devices 128`, `tp=8`, `hardware b200`, `theme light`. `None` unless the first
     /// word is a name.
     fn assignment(&self, text: &str) -> Option<Assignment> {
         let (name, value) = text.trim().split_once([' ', '='])?;
@@ -76,7 +76,13 @@ impl Model {
                     info.id == value || info.name.eq_ignore_ascii_case(value)
                 };
                 let found = (0..self.session.planners.len()).find(known);
-                let what = found.map(Assigned::Planner).ok_or_else(|| format!("there is no planner `{value}`"));
+                let what = match found {
+                    Some(i) => match &self.session.refusals[i] {
+                        Some(reason) => Err(reason.clone()),
+                        None => Ok(Assigned::Planner(i)),
+                    },
+                    None => Err(format!("there is no planner `{value}`")),
+                };
                 told("planner", self.session.current_planner().info().name.into(), what)
             }
             "tokens" if self.session.workload.training().is_some() => {

@@ -24,3 +24,11 @@ pub(in crate::tui) fn toggle(list: &mut Vec<usize>, value: usize) {
         None => list.push(value),
     }
 }
+
+/// Marks a value, or removes its mark. Of more than two marks the oldest is removed.
+pub(in crate::tui) fn mark(marked: &mut Vec<usize>, value: usize) {
+    toggle(marked, value);
+    if marked.len() > 2 {
+        marked.remove(0);
+    }
+}

@@ -127,7 +127,7 @@ fn extra(point: &Point) -> String {
     text
 }
 
-/// What the second of two layouts changes: the marked ones, else the shown one against the selected.
+/// Changes of the second of two layouts: the marked ones, else the shown and the selected one.
 pub(super) fn differences(points: &[Point], at: usize, marked: &[usize]) -> String {
     let find = |number: usize| points.iter().find(|point| point.number == number);
     let pair = match marked {
@@ -137,21 +137,11 @@ pub(super) fn differences(points: &[Point], at: usize, marked: &[usize]) -> Stri
     let Some((a, b)) = pair.filter(|(a, b)| a.number != b.number) else {
         return "◂▸ walk; Enter takes a layout, Space marks two to tell what differs".into();
     };
-    let numbers = |point: &Point| {
-        let layout = point.configuration.layout;
-        [
-            layout.tensor,
-            layout.context,
-            layout.pipeline,
-            layout.virtual_stages,
-            layout.data,
-            layout.expert,
-            layout.micro_batch,
-        ]
+    let axis = |axis: Axis| {
+        let [a, b] = [a, b].map(|point| axis.of(&point.configuration.layout));
+        a.zip(b).filter(|(a, b)| a != b).map(|(a, b)| format!("{} {b} for {a}", axis.name()))
     };
-    let axes = Axis::ALL.into_iter().zip(numbers(a).into_iter().zip(numbers(b)));
-    let mut changed: Vec<String> =
-        axes.filter(|(_, (a, b))| a != b).map(|(axis, (a, b))| format!("{} {b} for {a}", axis.name())).collect();
+    let mut changed: Vec<String> = Axis::ALL.into_iter().filter_map(axis).collect();
     let [before, after] = [a, b].map(|point| point.configuration.recompute.to_string());
     if before != after {
         changed.push(format!("recompute {after} for {before}"));
@@ -162,9 +152,6 @@ pub(super) fn differences(points: &[Point], at: usize, marked: &[usize]) -> Stri
         [schedule, if own.layers.is_empty() { "even layers" } else { "uneven layers" }.to_string()]
     };
     changed.extend(words(a).into_iter().zip(words(b)).filter(|(a, b)| a != b).map(|(_, now)| now));
-    let memory = match b.bytes - a.bytes {
-        more if more > 0.0 => format!("{} more", units::bytes(more)),
-        less => format!("{} less", units::bytes(-less)),
-    };
+    let memory = units::more_bytes(b.bytes - a.bytes);
     format!("{}, {memory} on the fullest device: {}", units::faster(a.seconds / b.seconds), changed.join(", "))
 }

@@ -6,7 +6,7 @@ use crate::tui::{
     edits::Version,
     effect::Effects,
     model::{Model, Tone},
-    widget::list::{moved, toggle},
+    widget::list::{mark, moved},
 };
 
 impl Model {
@@ -22,11 +22,7 @@ impl Model {
             Action::Preview => return self.take_layout(&points, at),
             Action::Mark => {
                 if let Some(point) = points.get(at) {
-                    let marked = &mut self.views.frontier.marked;
-                    toggle(marked, point.number);
-                    if marked.len() > 2 {
-                        marked.remove(0);
-                    }
+                    mark(&mut self.views.frontier.marked, point.number);
                 }
             }
             Action::SortNext => {

@@ -11,6 +11,7 @@ use crate::{
     tui::{
         action::Action,
         effect::Effects,
+        layout_bar::Axis,
         model::{Model, Tone},
         studies::StudyKind,
         study_job::Finding,
@@ -193,14 +194,9 @@ fn figures(workload: &Workload, limits: &Limits, outcome: &Outcome) -> CellResul
     let named = family::of(workload).plan_figures(limits, plan);
     let mfu = named.into_iter().find(|figure| figure.name == "MFU").map(|figure| figure.value);
     let layout = &own.layout;
-    let axes = [
-        ("TP", layout.tensor),
-        ("CP", layout.context),
-        ("PP", layout.pipeline),
-        ("DP", layout.data),
-        ("EP", layout.expert),
-    ];
-    let axes: Vec<String> = axes.into_iter().filter(|(_, n)| *n > 1).map(|(name, n)| format!("{name}{n}")).collect();
+    let axes = [Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert].into_iter();
+    let degree = |axis: Axis| axis.of(layout).filter(|n| *n > 1).map(|n| format!("{}{n}", axis.label()));
+    let axes: Vec<String> = axes.filter_map(degree).collect();
     Ok(CellFigures {
         iteration_s: seconds,
         tokens_per_s: f64::from(limits.samples()) * profile.sequence as f64 / seconds,

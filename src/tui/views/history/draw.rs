@@ -16,13 +16,14 @@ use super::state::Try;
 use crate::{
     plan::document::CostPart,
     tui::{
-        changes,
+        changes::changed,
         marks::Marks,
         model::{Focus, Hit, Model},
         paint::{
             area::{rows, scrolled},
             text::{clip, fit, fit_right, wrap},
         },
+        shown::Standing,
         theme::Role,
         widget::scrollbar::scrollbar,
     },
@@ -60,9 +61,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let words: usize = WORDS.iter().sum();
     let bar = if left >= BAR + words { BAR } else { 0 };
     let layout = if left >= words { (left - bar) / 2 } else { 0 };
-    let changed = left - bar - layout;
+    let change = left - bar - layout;
     let speed = if model.session.workload.training().is_some() { "tokens/s" } else { "samples/s" };
-    let mut head = format!("{:NUMBER$}{}{}", "", fit("changed", changed), fit("layout", layout));
+    let mut head = format!("{:NUMBER$}{}{}", "", fit("changed", change), fit("layout", layout));
     for (name, width) in ["iteration", speed, "memory"].into_iter().zip(FIGURES).take(figures) {
         head += &fit_right(name, width);
     }
@@ -88,7 +89,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
             Span::styled(if at { "▌" } else { " " }, theme.fg(Role::Focus)),
             Span::styled(marked, theme.bold(Role::Accent)),
             Span::styled(fit_right(&number, NUMBER - 3) + " ", if shown { theme.bold(Role::Text) } else { muted }),
-            Span::styled(fit(&what(own, before), changed.saturating_sub(1)) + " ", text),
+            Span::styled(fit(&changes(own, before), change.saturating_sub(1)) + " ", text),
             Span::styled(fit(&own.layout, layout), muted),
             Span::styled(cells, text),
             Span::styled(if bar > 0 { format!("  {blocks}") } else { String::new() }, theme.fg(Role::Accent)),
@@ -125,14 +126,18 @@ impl Try {
     }
 }
 
-/// What a try changed against the one before.
-fn what(own: &Try, before: Option<&Try>) -> String {
+/// Changes of a try against the one before.
+fn changes(own: &Try, before: Option<&Try>) -> String {
     let Some(before) = before else { return format!("start: {}", own.shown.planner.name) };
     if own.shown.workload.source != before.shown.workload.source {
         return own.shown.workload.name.clone();
     }
-    let changed = changes::changed(&own.shown.workload, &before.worth, &own.worth);
-    if changed.is_empty() { "another layout".into() } else { changed.join(", ") }
+    let changed = changed(&own.shown.workload, &before.worth, &own.worth);
+    match changed.is_empty() {
+        false => changed.join(", "),
+        true if own.layout == before.layout && own.shown.standing == Standing::Done => "other settings".into(),
+        true => "another layout".into(),
+    }
 }
 
 /// What differs between the marked tries, else between the selected one and the one before it.
@@ -145,15 +150,12 @@ fn difference(model: &Model) -> String {
     let Some((a, b)) = pair else {
         return "Enter goes back to a try, Space marks two to tell what differs".into();
     };
-    let memory = match b.memory_bytes() - a.memory_bytes() {
-        more if more > 0.0 => format!("{} more", units::bytes(more)),
-        less => format!("{} less", units::bytes(-less)),
-    };
+    let memory = units::more_bytes(b.memory_bytes() - a.memory_bytes());
     let mut told = format!(
         "try {} against {}: {}; {}, {memory} on the fullest device",
         b.number,
         a.number,
-        what(b, Some(a)),
+        changes(b, Some(a)),
         units::faster(rate(b) / rate(a)),
     );
     if let (Some(before), Some(now)) = (a.cost(), b.cost()) {

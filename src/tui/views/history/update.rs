@@ -10,7 +10,7 @@ use crate::{
         layout_bar::LayoutTitle,
         model::{Model, Tone},
         shown::{ShownRun, Standing},
-        widget::list::{moved, toggle},
+        widget::list::{mark, moved},
     },
     units,
 };
@@ -31,10 +31,7 @@ impl Model {
             Action::Preview => return self.go_back(),
             Action::Mark => {
                 if let Some(number) = state.row(state.cursor).map(|own| own.number) {
-                    toggle(&mut state.marked, number);
-                    if state.marked.len() > 2 {
-                        state.marked.remove(0);
-                    }
+                    mark(&mut state.marked, number);
                 }
             }
             _ => state.cursor = moved(state.cursor, action, state.tries.len()),

@@ -15,7 +15,7 @@ use plantui_core::{
 pub(super) struct LayoutSchedules {
     /// True for 1F1B and interleaved 1F1B.
     pub(super) usual: bool,
-    /// Those that delay the gradients of the weights.
+    /// Schedules that delay the gradients of the weights.
     pub(super) delayed: &'static [ZeroBubble],
     /// True if only layouts with virtual stages run 1F1B.
     interleaved: bool,
