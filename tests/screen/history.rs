@@ -66,3 +66,14 @@ fn two_marked_tries_are_told_apart() {
     assert!(told.contains("hardware b200, TP 8") && told.contains("faster"), "{text}");
     assert!(text.contains("per G tokens"), "{text}");
 }
+
+#[test]
+fn any_changed_option_is_named() {
+    let mut screen = tried(160, 45);
+    for (text, told) in [("recompute always", "recompute always"), ("headroom 1", "headroom 1")] {
+        screen.keys(&format!(":{text}"));
+        press(&mut screen, KeyCode::Enter);
+        screen.wait(Duration::from_secs(2));
+        assert!(line(&screen.text(), "▌").contains(told), "{}", screen.text());
+    }
+}

@@ -217,9 +217,13 @@ pub fn parse_count(text: &str) -> Result<u32, UnitError> {
     if value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) { Ok(value as u32) } else { Err(error()) }
 }
 
-/// Difference of two sizes in words: `1.5 GiB more`.
+/// Difference of two sizes in words: `1.5 GiB more`, `the same memory`.
 pub fn more_bytes(difference: f64) -> String {
-    format!("{} {}", bytes(difference.abs()), if difference > 0.0 { "more" } else { "less" })
+    match difference {
+        _ if difference.abs() < 1.0 => "the same memory".into(),
+        more if more > 0.0 => format!("{} more", bytes(more)),
+        less => format!("{} less", bytes(-less)),
+    }
 }
 
 /// Reads a number of tokens: `15T`, `300B`, `1e12`.
