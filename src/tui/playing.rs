@@ -4,11 +4,54 @@
 
 use std::time::Instant;
 
+use super::steady::Steady;
+
 /// Pictures per second.
 pub(super) const FRAMES: u32 = 10;
 
-/// Duration of an iteration at the usual speed, seconds.
-const LENGTH_S: f64 = 24.0;
+/// Duration of a microbatch at the usual speed, seconds.
+const MICROBATCH_S: f64 = 0.5;
+/// Duration of the part of the steady state that passes quickly, seconds.
+const SKIPPED_S: f64 = 2.0;
+/// Longest duration of the rest of an iteration, and that of an iteration without a steady state, seconds.
+const LONGEST_S: (f64, f64) = (24.0, 12.0);
+
+/// Parts of an iteration that are played at different speeds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Tempo {
+    /// Length of the iteration, seconds.
+    pub batch_s: f64,
+    /// Its steady state, if it has one.
+    pub steady: Option<Steady>,
+}
+
+impl Tempo {
+    /// Part that passes quickly, seconds.
+    fn skipped(&self) -> Option<(f64, f64)> {
+        self.steady.and_then(|steady| steady.skipped())
+    }
+
+    /// True in the part that passes quickly.
+    pub(super) fn skips(&self, at_s: f64) -> bool {
+        self.skipped().is_some_and(|(from, until)| (from..until).contains(&at_s))
+    }
+
+    /// Seconds of the iteration per second of real time, at a time of the iteration.
+    fn pace(&self, at_s: f64) -> f64 {
+        let Some(steady) = self.steady else { return self.batch_s / LONGEST_S.1 };
+        let skipped = self.skipped().map_or(0.0, |(from, until)| until - from);
+        match self.skips(at_s) {
+            true => skipped / SKIPPED_S,
+            false => (steady.microbatch_s / MICROBATCH_S).max((self.batch_s - skipped) / LONGEST_S.0),
+        }
+    }
+
+    /// End of the part that a time is in: the speed changes there.
+    fn end(&self, at_s: f64) -> f64 {
+        let ends = self.skipped().map_or([self.batch_s; 2], |(from, until)| [from, until]);
+        ends.into_iter().find(|end| at_s < *end).unwrap_or(self.batch_s)
+    }
+}
 
 /// State of the playhead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,12 +77,12 @@ pub(super) struct Playing {
 }
 
 impl Playing {
-    /// Speed relative to the usual one: `4x`, `1/8x`; empty if equal.
-    pub(super) fn told(self) -> String {
-        match self.speed {
-            0 => String::new(),
-            speed if speed > 0 => format!("{}x", 1u32 << speed),
-            speed => format!("1/{}x", 1u32 << -speed),
+    /// Speed relative to real time: `1/2.4 of real time`, `60x real time`.
+    pub(super) fn told(self, tempo: &Tempo) -> String {
+        let short = |ratio: f64| if ratio < 9.95 { format!("{ratio:.1}") } else { format!("{ratio:.0}") };
+        match self.pace(tempo) {
+            pace if pace >= 1.0 => format!("{}x real time", short(pace)),
+            pace => format!("1/{} of real time", short(1.0 / pace)),
         }
     }
 
@@ -48,15 +91,36 @@ impl Playing {
         self.at_s = if time_s.is_finite() { time_s.clamp(0.0, batch_s) } else { 0.0 };
     }
 
-    /// Seconds of an iteration of `batch_s` seconds per second of real time.
-    pub(super) fn pace(self, batch_s: f64) -> f64 {
-        batch_s / LENGTH_S * 2f64.powi(self.speed)
+    /// Seconds of the iteration per second of real time.
+    pub(super) fn pace(self, tempo: &Tempo) -> f64 {
+        tempo.pace(self.at_s) * 2f64.powi(self.speed)
+    }
+
+    /// Time of the playhead after some seconds of real time, at most at the end of the part it is in.
+    pub(super) fn after(self, passed_s: f64, tempo: &Tempo) -> f64 {
+        (self.at_s + passed_s * self.pace(tempo)).min(tempo.end(self.at_s))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_middle_of_the_steady_state_passes_quickly() {
+        let steady = Steady { from_s: 2.0, until_s: 198.0, microbatch_s: 1.0, forward_s: 0.3 };
+        let tempo = Tempo { batch_s: 200.0, steady: Some(steady) };
+        let mut playing = Playing::default();
+        let (mut frames, mut quick) = (0, 0);
+        while playing.at_s < 200.0 {
+            quick += i32::from(tempo.skips(playing.at_s));
+            playing.at_s = playing.after(0.1, &tempo);
+            frames += 1;
+        }
+        assert!((70..=71).contains(&frames) && quick == 20, "5 s in full, 2 s quickly: {frames} {quick}");
+        let all = Tempo { batch_s: 6.0, steady: None };
+        assert_eq!(Playing::default().told(&all), "1/2.0 of real time");
+    }
 
     #[test]
     fn the_playhead_stays_in_the_batch() {

@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn words_in_the_colour_of_a_bar_can_be_read() {
-        let fills = [Role::Forward, Role::Backward, Role::Communication, Role::Sync, Role::Weights, Role::Activations];
+        let fills =
+            [Role::Forward, Role::Backward, Role::Communication, Role::Recompute, Role::State, Role::Activations];
         for name in ["dark", "light", "high-contrast", "colour-blind"] {
             for depth in [Depth::True, Depth::Indexed] {
                 let theme = load(name, None, depth).unwrap();

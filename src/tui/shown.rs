@@ -10,7 +10,7 @@ use crate::{
         describe::StageTraffic,
         operators::usage::{self, OperatorUse},
     },
-    plan::{Plan, Score},
+    plan::{Plan, Score, Stage},
     planner::{Options, Outcome, PlannerInfo, Problem, Status},
     study::links::{self, LinkLoad},
     workload::Workload,
@@ -45,6 +45,8 @@ pub(super) struct ShownRun {
     pub outcome: Outcome,
     /// Names of the stages of its plan.
     pub names: Names,
+    /// Places of the stages in the network, from 0 to 1: that of the first layer of each.
+    pub places: Vec<f64>,
     /// Figures of the plan's family, one line each.
     pub facts: Vec<String>,
     /// The same as separate figures.
@@ -76,6 +78,7 @@ impl ShownRun {
         ShownRun {
             planner,
             names: plan.map(|plan| Names::new(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
+            places: plan.map(|plan| places(&problem.workload, plan)).unwrap_or_default(),
             facts: plan
                 .map(|plan| family::of(&problem.workload).plan_facts(&problem.workload, &problem.limits, plan))
                 .unwrap_or_default(),
@@ -115,4 +118,19 @@ impl ShownRun {
     pub(super) fn plan(&self) -> Option<(&Plan, &Score)> {
         self.outcome.plan.as_ref().zip(self.score.as_ref())
     }
+}
+
+/// Places of the stages of a plan. Stages without an order of their own, such as virtual ones, are evenly apart.
+fn places(workload: &Workload, plan: &Plan) -> Vec<f64> {
+    let mut order = vec![0.0; workload.nodes.len()];
+    for (at, node) in workload.topological_order().enumerate() {
+        order[node.index()] = at as f64 / workload.nodes.len() as f64;
+    }
+    let first = |stage: &Stage| stage.nodes.iter().map(|node| order[node.index()]).fold(1.0, f64::min);
+    let places: Vec<f64> = plan.stages.iter().map(first).collect();
+    let chunks = plan.configuration().is_some_and(|configuration| configuration.layout.virtual_stages > 1);
+    if chunks || places.windows(2).any(|pair| pair[1] <= pair[0]) {
+        return (0..plan.stages.len()).map(|stage| stage as f64 / plan.stages.len() as f64).collect();
+    }
+    places
 }

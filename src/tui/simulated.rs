@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use super::shown::ShownRun;
+use super::{shown::ShownRun, steady::Steady};
 use crate::{
     family,
     planner::Search,
@@ -96,6 +96,8 @@ pub(super) struct Simulated {
     pub promise: Option<PredictionGap>,
     /// Causes of lost time.
     pub losses: Option<Losses>,
+    /// Phases of the iteration; `None` if it has no steady state.
+    pub steady: Option<Steady>,
     /// By stage: fraction of its transfers, sent and received, during which its device computes.
     hidden: Vec<f64>,
     /// Indices of the events on the critical path, ascending.
@@ -122,8 +124,9 @@ impl Simulated {
         let losses = Losses::of(&pipeline, schedule, &timeline, &|| search.cancelled());
         let shown = shown.clone();
         let hidden = vec![];
+        let steady = Some(&timeline).filter(|_| pipeline.single_sample.is_none()).and_then(Steady::of);
         let mut simulated =
-            Simulated { shown, setup, pipeline, timeline, path, promise, losses, hidden, critical, rows };
+            Simulated { shown, setup, pipeline, timeline, path, promise, losses, steady, hidden, critical, rows };
         simulated.hidden = hidden_shares(&simulated);
         Some(simulated)
     }
@@ -131,6 +134,12 @@ impl Simulated {
     /// Schedule used: the requested one, if the plan supports it.
     pub(super) fn schedule(&self) -> Schedule {
         self.pipeline.schedule(self.setup.schedule)
+    }
+
+    /// True if any stage spends time on a kind of work.
+    pub(super) fn works(&self, work: Work) -> bool {
+        let total = |row: &Row| row.before.last().map_or(0.0, |sums| sums[work as usize]);
+        self.rows.iter().flatten().any(|row| total(row) > 0.0)
     }
 
     /// The same timeline with another run of the same plan.
@@ -396,6 +405,7 @@ mod tests {
             path,
             promise: None,
             losses: None,
+            steady: None,
             hidden: vec![],
             critical: vec![],
             rows,

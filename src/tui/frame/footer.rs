@@ -16,6 +16,7 @@ use crate::{
         model::{Focus, Model, Tone},
         overlay::Overlay,
         paint::text::{clip, plain, wrap},
+        playing::Playhead,
         theme::Role,
         views::overview,
     },
@@ -73,6 +74,9 @@ const LAST: [Action; 6] = [Action::Export, Action::Ask, Action::WouldHelp, Actio
 /// Width from which all of them are shown, cells.
 const WIDE: u16 = 110;
 
+/// Actions of the playback, which are told together while it runs.
+const PLAYS: [Action; 3] = [Action::PlayBatch, Action::PreviousEvent, Action::Slower];
+
 /// Key and its word.
 type Hint = (String, String);
 
@@ -112,11 +116,25 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     let idle = model.view.behaviour().idle(model);
     let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere && !idle.contains(&scope);
     let special = model.scopes()[0];
+    let plays = model.simulation.playhead().is_some() && model.view.uses().playhead;
+    if plays {
+        let keys = |actions: &[Action]| {
+            let keys: Vec<String> = actions.iter().filter_map(|a| model.appearance.keymap.of_action(*a)).collect();
+            keys.join(" ")
+        };
+        let runs = matches!(model.simulation.playing.head, Playhead::Runs(_));
+        hints.push((keys(&[Action::PlayBatch]), if runs { "pause" } else { "play" }.into()));
+        hints.push((keys(&[Action::Slower, Action::Faster]), "speed".into()));
+        hints.push((keys(&[Action::PreviousEvent, Action::NextEvent]), "event by event".into()));
+        hints.push((keys(&[Action::Back]), "end".into()));
+    }
+
     let keyed =
         || TABLE.iter().enumerate().filter(|(i, e)| !e.hint.is_empty() && !model.appearance.keymap.of(*i).is_empty());
     let heard = |e: &Entry| near(e.scope) && (e.scope == special || model.focus != Focus::Panel);
     let refused = |e: &Entry| e.action == Action::BoundaryBack && !moves_boundaries(model);
-    for (i, entry) in keyed().filter(|(_, e)| heard(e) && !refused(e)) {
+    let told = |e: &Entry| plays && PLAYS.contains(&e.action);
+    for (i, entry) in keyed().filter(|(_, e)| heard(e) && !refused(e) && !told(e)) {
         let both = |other: Action, between: &str| {
             let other = model.appearance.keymap.of_action(other).unwrap_or_default();
             format!("{}{between}{other}", model.appearance.keymap.shown(i))
@@ -133,8 +151,9 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         hints.push((key, entry.hint.to_string()));
     }
     // The key that plays the batch also works while the left panel has the focus.
-    let plays = model.focus == Focus::Panel && model.simulation.simulated.is_some();
-    if let Some(key) = model.appearance.keymap.of_action(Action::PlayBatch).filter(|_| plays && near(overview::HERE)) {
+    let offered = model.focus == Focus::Panel && model.simulation.simulated.is_some() && !plays;
+    if let Some(key) = model.appearance.keymap.of_action(Action::PlayBatch).filter(|_| offered && near(overview::HERE))
+    {
         hints.insert(hints.len().min(2), (key, "play".into()));
     }
     // The last keys are the same in every view.

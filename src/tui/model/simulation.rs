@@ -6,7 +6,7 @@ use crate::{
     simulate::{Schedule, Setup, SimulatorSettings},
     tui::{
         panel_rows::PanelRow,
-        playing::{FRAMES, Playhead, Playing},
+        playing::{FRAMES, Playhead, Playing, Tempo},
         schedule_editor::ScheduleEditor,
         simulated::Simulated,
     },
@@ -35,13 +35,19 @@ impl Simulation {
         batch.filter(|batch| *batch > 0.0 && batch.is_finite())
     }
 
+    /// Parts of the iteration that are played at different speeds.
+    pub(in crate::tui) fn tempo(&self) -> Option<Tempo> {
+        let simulated = self.simulated.as_ref()?;
+        Some(Tempo { batch_s: simulated.timeline.iteration_s, steady: simulated.steady })
+    }
+
     /// Time of the playhead, if there is one, and length of a picture, in seconds of the iteration.
     pub(in crate::tui) fn playhead(&self) -> Option<(f64, f64)> {
-        let batch = self.simulated.as_ref()?.timeline.iteration_s;
+        let tempo = self.tempo()?;
         match self.playing.head {
             Playhead::Away => None,
             Playhead::Held => Some((self.playing.at_s, 0.0)),
-            Playhead::Runs(_) => Some((self.playing.at_s, self.playing.pace(batch) / f64::from(FRAMES))),
+            Playhead::Runs(_) => Some((self.playing.at_s, self.playing.pace(&tempo) / f64::from(FRAMES))),
         }
     }
 

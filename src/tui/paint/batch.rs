@@ -8,6 +8,7 @@ use ratatui::{
 
 use super::{
     area::rows,
+    axis::Axis,
     shades::Shades,
     strip::{self, Rows, Strip},
 };
@@ -34,7 +35,8 @@ pub(in crate::tui) fn draw(
         return;
     }
     let batch = simulated.timeline.iteration_s;
-    let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
+    let axis = Axis::of(simulated.steady.as_ref(), batch, area.width - names);
+    let strip = Strip { simulated, shades, theme, axis, playhead_s: None };
     let title = Line::from(vec![
         Span::styled("Iteration  ", theme.bold(Role::Text)),
         Span::styled(format!("{}, simulated", units::seconds(batch)), theme.fg(Role::Muted)),
@@ -46,7 +48,7 @@ pub(in crate::tui) fn draw(
     let lines = rows(area, 1, layout.height(stages).min(area.height - 2));
     let columns = Rect { x: lines.x + names, width: lines.width - names, ..lines };
     strip.draw(frame.buffer_mut(), columns, layout);
-    strip.draw_names(frame.buffer_mut(), Rect { width: names, ..lines }, layout, Some(selected));
+    strip.draw_names(frame.buffer_mut(), Rect { width: names, ..lines }, layout, (Some(selected), None));
     let phases = Rect { y: lines.bottom(), height: 1, ..columns };
     strip.draw_phases(frame.buffer_mut(), phases, None);
 }

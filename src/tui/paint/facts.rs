@@ -61,7 +61,7 @@ impl Facts {
             _ if shown.operators.is_some() => vec![
                 (Activity::Forward, "compute", scored.compute_s),
                 (Activity::Communication, "transfers", scored.communication_s),
-                (Activity::Recompute, "all-reduce", scored.sync_s),
+                (Activity::Communication, "all-reduce", scored.sync_s),
             ],
             // The simulator includes these transfers in passes; the check counts them separately.
             Some(simulated) if within_passes(simulated, scored) => planned(simulated, index, scored),
@@ -108,7 +108,8 @@ impl Facts {
             }
             None if plan.stages.len() > 1 => {
                 let slack = (score.slowest_s - scored.load_s) * replicas;
-                let told = if score.bottleneck() == Some(index) { "slowest".into() } else { units::seconds(slack) };
+                let told =
+                    if score.bottleneck() == Some(index) { "none, it limits".into() } else { units::seconds(slack) };
                 facts.rows.push(("slack", told));
             }
             None => {}

@@ -127,7 +127,7 @@ impl Matrix<'_> {
             let color = self.shades.color(self.shades.towards_ground(shade, 0.25 + 0.75 * share));
             return Span::styled("██", Style::new().fg(color));
         }
-        Span::styled(sign.repeat(CELL), self.theme.fg(Role::Transfer))
+        Span::styled(sign.repeat(CELL), self.theme.fg(Role::Communication))
     }
 
     /// Amount of a flow, and load of its link.

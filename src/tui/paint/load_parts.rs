@@ -37,15 +37,15 @@ pub(in crate::tui) fn load_parts(score: &Score) -> Vec<LoadPart> {
             part("backward", "▓", Role::Backward, |s| s.backward_compute_s),
         ]
     } else {
-        vec![part("compute", "█", Role::Compute, |s| s.compute_s)]
+        vec![part("compute", "█", Role::Forward, |s| s.compute_s)]
     };
     if any(|s| s.received_s) {
         parts.push(part("received", "▒", Role::Communication, |s| s.received_s));
-        parts.push(part("sent", "▚", Role::Transfer, |s| s.communication_s - s.received_s));
+        parts.push(part("sent", "▚", Role::Communication, |s| s.communication_s - s.received_s));
     } else {
         parts.push(part("transfers", "▓", Role::Communication, |s| s.communication_s));
     }
-    parts.push(part("all-reduce", "▒", Role::Sync, |s| s.sync_s));
+    parts.push(part("all-reduce", "▒", Role::Communication, |s| s.sync_s));
     parts.retain(|part| any(part.of));
     parts
 }

@@ -27,8 +27,8 @@ pub(in crate::tui) struct Map<'a> {
     pub layout: &'a MapLayout,
     pub shades: &'a Shades,
     pub theme: &'a Theme,
-    /// Number of stages of the plan.
-    pub stages: usize,
+    /// Places of the stages of the plan.
+    pub stages: &'a [f64],
     /// Seat under the cursor.
     pub cursor: Option<usize>,
     /// Moment to show; `None`: the whole iteration.

@@ -4,6 +4,7 @@
 
 pub(in crate::tui) mod area;
 pub(in crate::tui) mod atlas;
+pub(in crate::tui) mod axis;
 pub(in crate::tui) mod batch;
 pub(in crate::tui) mod dim;
 pub(in crate::tui) mod facts;

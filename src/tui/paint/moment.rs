@@ -18,17 +18,17 @@ pub(in crate::tui) struct Moment<'a> {
 }
 
 /// Fraction of an interval by [`Activity`], 0 to 1 each.
-pub(in crate::tui) type Shares = [f64; 4];
+pub(in crate::tui) type Shares = [f64; 5];
 
 impl Moment<'_> {
     /// Activities of a replica of a stage. In a plan for one sample all rows of a stage are one device.
     pub(in crate::tui) fn shares(&self, stage: usize, replica: u32) -> Shares {
         let rows = self.simulated.timeline.replicas.get(stage).copied().unwrap_or(0);
         if rows == 0 {
-            return [0.0; 4];
+            return Shares::default();
         }
         let replicas = if self.simulated.pipeline.single_sample.is_some() { 0..rows } else { last(replica, rows) };
-        let mut most = [0.0; 4];
+        let mut most = Shares::default();
         for replica in replicas {
             let shares = self.of_row(stage, replica);
             if shares.iter().sum::<f64>() > most.iter().sum::<f64>() {
@@ -46,12 +46,14 @@ impl Moment<'_> {
                 return shares;
             }
         } else if let Some(event) = self.simulated.at(Lane::Compute, stage, replica, at) {
-            let mut shares = [0.0; 4];
+            let mut shares = Shares::default();
             shares[of(event.kind) as usize] = 1.0;
             return shares;
         }
         let sends = self.simulated.at(Lane::Links, stage, replica, at).is_some();
-        [0.0, 0.0, 0.0, if sends { 1.0 } else { 0.0 }]
+        let mut shares = Shares::default();
+        shares[Activity::Communication as usize] = if sends { 1.0 } else { 0.0 };
+        shares
     }
 
     /// Memory of a device of a stage, bytes.
@@ -74,7 +76,8 @@ pub(in crate::tui) fn of(kind: EventKind) -> Activity {
     match kind {
         EventKind::Forward => Activity::Forward,
         EventKind::Recompute => Activity::Recompute,
-        EventKind::Backward | EventKind::WeightGradient | EventKind::OptimizerStep => Activity::Backward,
+        EventKind::Backward | EventKind::WeightGradient => Activity::Backward,
+        EventKind::OptimizerStep => Activity::Step,
         _ => Activity::Communication,
     }
 }
@@ -83,8 +86,8 @@ pub(in crate::tui) fn of(kind: EventKind) -> Activity {
 pub(in crate::tui) fn shares(share: &Share, length_s: f64) -> Shares {
     let length = length_s.max(f64::MIN_POSITIVE);
     let work = |kind: Work| share.work_s[kind as usize] / length;
-    let backward = work(Work::Backward) + work(Work::Weights) + work(Work::Optimizer);
-    [work(Work::Forward), work(Work::Recompute), backward, share.all_reduce_s / length]
+    let backward = work(Work::Backward) + work(Work::Weights);
+    [work(Work::Forward), work(Work::Recompute), backward, share.all_reduce_s / length, work(Work::Optimizer)]
 }
 
 /// Mixed colour of activities. Weights are rounded to halves, so that small changes cause no redraw.

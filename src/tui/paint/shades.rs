@@ -1,8 +1,8 @@
 //! Computed colours: hues of stages on the colour wheel, mixes of activities, dimming by load.
 //!
-//! Colours are mixed in OKLab, whose distances match perception (Ottosson 2020). A pipeline of `n` stages takes its
-//! hues in one walk round the wheel, so a hue shows the position in the pipeline. Lightness alternates, so that
-//! neighbours differ even without colour vision. Themes other than `dark` and `light` have a list of hues of their own.
+//! Colours are mixed in OKLab, whose distances match perception (Ottosson 2020). The hue of a stage is the place of its
+//! first layer in the network. The lightness of many stages alternates, so that neighbours differ even without colour
+//! vision. Themes other than `dark` and `light` have a list of hues of their own.
 //! With sixteen colours the larger weight wins instead of a mix; without colours nothing is coloured. Every function is
 //! `O(1)` except the search of 256 colours.
 
@@ -33,12 +33,14 @@ pub(in crate::tui) enum Activity {
     Backward,
     /// All-reduce and transfers.
     Communication,
+    /// Step of the optimizer, and overhead.
+    Step,
 }
 
 impl Activity {
     /// All activities, in the order of a stacked bar.
-    pub(in crate::tui) const ALL: [Activity; 4] =
-        [Activity::Forward, Activity::Recompute, Activity::Backward, Activity::Communication];
+    pub(in crate::tui) const ALL: [Activity; 5] =
+        [Activity::Forward, Activity::Recompute, Activity::Backward, Activity::Communication, Activity::Step];
 
     /// Fill that distinguishes it without colour.
     pub(in crate::tui) fn fill(self) -> &'static str {
@@ -47,6 +49,7 @@ impl Activity {
             Activity::Recompute => "░",
             Activity::Backward => "▓",
             Activity::Communication => "█",
+            Activity::Step => "▚",
         }
     }
 }
@@ -60,10 +63,6 @@ pub(in crate::tui) enum Memory {
     Activations,
     /// Memory of one microbatch at a time.
     Buffers,
-    /// Gradients.
-    Gradients,
-    /// State of the optimizer.
-    Optimizer,
 }
 
 /// Colour that can still be mixed.
@@ -82,8 +81,8 @@ pub(in crate::tui) struct Shades {
     wheel: bool,
     ground: Lab,
     own: Vec<Shade>,
-    activities: [Shade; 4],
-    memory: [Shade; 5],
+    activities: [Shade; 5],
+    memory: [Shade; 3],
     track: Shade,
     text: Color,
 }
@@ -103,18 +102,15 @@ impl Shades {
             let color = theme.color(role);
             Shade { lab: rgb_of(color).filter(|_| mixes).map(lab), named: color }
         };
-        let roles = [Role::Forward, Role::Sync, Role::Backward, Role::Transfer].map(theme_color(theme));
+        let roles = [Role::Forward, Role::Recompute, Role::Backward, Role::Communication, Role::Step];
         let activities = if wheel {
-            [0, 1, 2, 3].map(|i| shade(set.activities[i], roles[i]))
+            [0, 1, 2, 3, 4].map(|i| shade(set.activities[i], theme.color(roles[i])))
         } else {
-            [Role::Forward, Role::Sync, Role::Backward, Role::Transfer].map(of_theme)
+            roles.map(of_theme)
         };
-        let parts = [Role::Weights, Role::Activations, Role::Communication, Role::Backward, Role::AllReduce];
-        let memory = if wheel {
-            [0, 1, 2, 3, 4].map(|i| shade(set.memory[i], theme.color(parts[i])))
-        } else {
-            parts.map(of_theme)
-        };
+        let parts = [Role::State, Role::Activations, Role::Buffers];
+        let memory =
+            if wheel { [0, 1, 2].map(|i| shade(set.memory[i], theme.color(parts[i]))) } else { parts.map(of_theme) };
         let own = (0..LIST).map(|i| theme.stage(i).fg.unwrap_or(Color::Reset));
         let own = own.map(|color| Shade { lab: rgb_of(color).filter(|_| mixes).map(lab), named: color }).collect();
         let track = shade(set.track, Color::Reset);
@@ -141,27 +137,24 @@ impl Shades {
         self.depth != Depth::None
     }
 
-    /// Hue of a stage among `count`.
-    pub(in crate::tui) fn stage(&self, stage: usize, count: usize) -> Shade {
+    /// Colour of a stage, given the places of all stages: its hue is its place, so a stage keeps it while others come
+    /// and go. Of many or of short stages, every second is darker.
+    pub(in crate::tui) fn stage(&self, stage: usize, places: &[f64]) -> Shade {
         let listed = self.own[stage % self.own.len()];
         if !self.wheel {
             return listed;
         }
-        let step = match count {
-            0..=10 => 330.0 / count.max(1) as f64,
-            11..=18 => 20.0,
-            _ => 15.0,
+        let place = places.get(stage).copied().unwrap_or(0.0);
+        let few = places.len() <= FEW && places.windows(2).all(|pair| pair[1] - pair[0] >= APART);
+        let (lightness, chroma) = match (self.light, few, stage % 2) {
+            (false, true, _) => (0.72, 0.13),
+            (false, false, 0) => (0.77, 0.13),
+            (false, false, _) => (0.66, 0.13),
+            (true, true, _) => (0.60, 0.145),
+            (true, false, 0) => (0.65, 0.145),
+            (true, false, _) => (0.54, 0.145),
         };
-        let hue = (250.0 + step * stage as f64) % 360.0;
-        // Raise the lightness of yellows, which would turn olive.
-        let lift = (hue - 100.0).to_radians().cos().max(0.0);
-        let (lightness, chroma) = match (self.light, stage % 2) {
-            (false, 0) => (0.80 + 0.05 * lift, 0.13),
-            (false, _) => (0.66 + 0.05 * lift, 0.13),
-            (true, 0) => (0.655 + 0.015 * lift, 0.145),
-            (true, _) => (0.515 + 0.015 * lift, 0.145),
-        };
-        Shade { lab: Some(within_srgb(lightness, chroma, hue)), named: listed.named }
+        Shade { lab: Some(within_srgb(lightness, chroma, hue(place))), named: listed.named }
     }
 
     /// Colour of a tensor degree: from violet over teal to lime, the larger the lighter.
@@ -230,6 +223,12 @@ impl Shades {
         Shade { lab: Some(sum), ..heaviest }
     }
 
+    /// The same colour, darker: alternate microbatches differ in lightness.
+    pub(in crate::tui) fn alternate(&self, shade: Shade) -> Shade {
+        let darker = |Lab(l, a, b): Lab| Lab(ALTERNATE * l, ALTERNATE * a, ALTERNATE * b);
+        Shade { lab: shade.lab.map(darker), ..shade }
+    }
+
     /// Shade mixed with the background, with the fraction `left` of itself.
     pub(in crate::tui) fn towards_ground(&self, shade: Shade, left: f64) -> Shade {
         let Some(Lab(l, a, b)) = shade.lab else { return shade };
@@ -265,10 +264,28 @@ impl Shades {
     }
 }
 
-/// Function from a role to its colour.
-fn theme_color(theme: &Theme) -> impl Fn(Role) -> Color + '_ {
-    |role| theme.color(role)
+/// Number of stages up to which all have the same lightness, if their places are this far apart.
+const FEW: usize = 4;
+const APART: f64 = 0.12;
+
+/// Hues of stages, degrees: without blue, amber and orchid, which are activities.
+const ARCS: [(f64, f64); 3] = [(287.0, 308.0), (346.0, 412.0), (122.0, 196.0)];
+
+/// Hue at a place from 0 to 1 along the arcs, degrees.
+fn hue(place: f64) -> f64 {
+    let whole: f64 = ARCS.iter().map(|(from, to)| to - from).sum();
+    let mut left = place.clamp(0.0, 1.0) * whole;
+    for (from, to) in ARCS {
+        if left <= to - from {
+            return (from + left) % 360.0;
+        }
+        left -= to - from;
+    }
+    ARCS[2].1
 }
+
+/// Lightness of alternate microbatches relative to the others.
+const ALTERNATE: f64 = 0.84;
 
 /// Number of a theme's own stage colours.
 const LIST: usize = 24;
@@ -277,22 +294,22 @@ const LIST: usize = 24;
 struct Set {
     ground: Rgb,
     track: Rgb,
-    activities: [Rgb; 4],
-    memory: [Rgb; 5],
+    activities: [Rgb; 5],
+    memory: [Rgb; 3],
 }
 
 const DARK: Set = Set {
     ground: (0x0e, 0x10, 0x16),
     track: (0x1d, 0x20, 0x27),
-    activities: [(0x8a, 0xdb, 0xfa), (0xd2, 0x75, 0xd8), (0x4c, 0x7d, 0xd9), (0xf9, 0xb7, 0x3f)],
-    memory: [(0x56, 0x55, 0x83), (0x3b, 0x88, 0x8c), (0xa8, 0x9f, 0x7b), (0x96, 0x54, 0x6f), (0x7a, 0x5b, 0x3c)],
+    activities: [(0xbf, 0xe6, 0xf6), (0xd2, 0x75, 0xd8), (0x4c, 0x7d, 0xd9), (0xf9, 0xb7, 0x3f), (0x8f, 0x8a, 0x80)],
+    memory: [(0x56, 0x55, 0x83), (0x3b, 0x88, 0x8c), (0xa8, 0x9f, 0x7b)],
 };
 
 const LIGHT: Set = Set {
     ground: (0xfb, 0xfa, 0xf8),
     track: (0xe9, 0xeb, 0xef),
-    activities: [(0x42, 0xb3, 0xdb), (0xb6, 0x4e, 0xbd), (0x1d, 0x54, 0xc1), (0xd8, 0x80, 0x18)],
-    memory: [(0x64, 0x61, 0x9b), (0x4f, 0xa1, 0xa5), (0xba, 0xbc, 0x88), (0xc0, 0x6a, 0x8a), (0x9a, 0x78, 0x52)],
+    activities: [(0x7c, 0xc6, 0xe6), (0xb6, 0x4e, 0xbd), (0x1d, 0x54, 0xc1), (0xd8, 0x80, 0x18), (0x8a, 0x85, 0x7b)],
+    memory: [(0x64, 0x61, 0x9b), (0x4f, 0xa1, 0xa5), (0xba, 0xbc, 0x88)],
 };
 
 fn rgb_of(color: Color) -> Option<Rgb> {
@@ -402,14 +419,27 @@ mod tests {
         for name in ["dark", "light"] {
             let shades = shades(name, Depth::True);
             for count in 2..60 {
+                let places: Vec<f64> = (0..count).map(|i| i as f64 / count as f64).collect();
                 for stage in 1..count {
-                    let of = |stage| shades.stage(stage, count).lab.unwrap();
+                    let of = |stage| shades.stage(stage, &places).lab.unwrap();
                     let (Lab(l, a, b), Lab(m, c, d)) = (of(stage - 1), of(stage));
                     let distance = ((l - m).powi(2) + (a - c).powi(2) + (b - d).powi(2)).sqrt();
-                    assert!(distance > 0.1, "{name}: {stage} of {count}: {distance}");
+                    assert!(distance > 0.08, "{name}: {stage} of {count}: {distance}");
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_stage_keeps_its_hue_when_another_is_split() {
+        let shades = shades("dark", Depth::True);
+        let before = shades.stage(2, &[0.0, 0.25, 0.5]);
+        assert_eq!(shades.stage(3, &[0.0, 0.25, 0.4, 0.5]).lab.map(hue_of), before.lab.map(hue_of));
+        assert_eq!((hue(0.0), hue(1.0)), (287.0, 196.0));
+    }
+
+    fn hue_of(Lab(_, a, b): Lab) -> i64 {
+        b.atan2(a).to_degrees().round() as i64
     }
 
     #[test]
@@ -419,7 +449,7 @@ mod tests {
         assert_eq!(ansi.mix(&[(forward, 1.0), (backward, 2.0)]), backward);
         assert!(!matches!(ansi.color(backward), Color::Rgb(..) | Color::Indexed(_)));
         for shades in [shades("dark", Depth::None), shades("monochrome", Depth::True)] {
-            assert_eq!(shades.color(shades.stage(3, 8)), Color::Reset);
+            assert_eq!(shades.color(shades.stage(3, &[0.0; 8])), Color::Reset);
             assert_eq!(shades.track(), Color::Reset);
         }
     }
@@ -432,9 +462,10 @@ mod tests {
         };
         for name in ["dark", "light"] {
             let shades = shades(name, Depth::True);
+            let places: Vec<f64> = (0..24).map(|i| f64::from(i) / 24.0).collect();
             for stage in 0..24 {
                 for load in [0.0, 0.7, 1.0] {
-                    let shade = shades.loaded(shades.stage(stage, 24), load);
+                    let shade = shades.loaded(shades.stage(stage, &places), load);
                     let (ground, ink) = (rgb_of(shades.color(shade)).unwrap(), rgb_of(shades.ink(shade)).unwrap());
                     assert!(near(ground, ink) >= 4.5, "{name} {stage} {load}: {}", near(ground, ink));
                 }

@@ -39,13 +39,13 @@ impl Model {
             self.simulation.playing.head = Playhead::Runs(self.appearance.now);
             return;
         }
-        let Some(batch) = self.simulation.batch_to_play() else {
+        let (Some(batch), Some(tempo)) = (self.simulation.batch_to_play(), self.simulation.tempo()) else {
             self.simulation.playing.head = Playhead::Away;
             return;
         };
         // Limit the jump after a long pause without drawing.
         let passed = self.appearance.now.saturating_duration_since(last).as_secs_f64().min(0.5);
-        let at = self.simulation.playing.at_s + passed * self.simulation.playing.pace(batch);
+        let at = self.simulation.playing.after(passed, &tempo);
         self.put_playhead(at.min(batch), batch);
         self.simulation.playing.head = if at >= batch { Playhead::Held } else { Playhead::Runs(self.appearance.now) };
     }

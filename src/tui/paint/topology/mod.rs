@@ -155,7 +155,7 @@ impl Section<'_> {
             let holds = |(_, stage): &(usize, &crate::plan::Stage)| stage.devices.iter().any(|d| devices.contains(d));
             let stages: Vec<usize> = plan.stages.iter().enumerate().filter(holds).map(|(i, _)| i).collect();
             let hue = stages.first().map_or(self.theme.fg(Role::Border), |&stage| {
-                Style::new().fg(self.shades.color(self.shades.stage(stage, plan.stages.len())))
+                Style::new().fg(self.shades.color(self.shades.stage(stage, &self.shown.places)))
             });
             let numbers: Vec<String> = stages.iter().map(|stage| (stage + 1).to_string()).collect();
             let told = match numbers.as_slice() {
@@ -218,7 +218,7 @@ pub(in crate::tui) fn line(grid: &Grid, row: usize, look: (&Theme, &Shades)) -> 
 fn strength(share: f64, (theme, shades): (&Theme, &Shades)) -> Style {
     match share {
         share if share <= 0.0 => theme.fg(Role::Border),
-        share if share >= FULLEST || !shades.mixes() => theme.fg(Role::Transfer),
+        share if share >= FULLEST || !shades.mixes() => theme.fg(Role::Communication),
         share => {
             let shade = shades.activity(Activity::Communication);
             Style::new().fg(shades.color(shades.towards_ground(shade, 0.35 + 0.65 * share)))

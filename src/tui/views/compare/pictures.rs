@@ -54,7 +54,7 @@ pub(super) fn strip(compared: &Compared, width: usize, shades: &Shades) -> Vec<S
     for (stage, load) in loads.iter().enumerate() {
         until += load;
         let end = (until / whole * cells as f64).round() as usize;
-        let hue = Style::new().fg(shades.color(shades.stage(stage, loads.len())));
+        let hue = Style::new().fg(shades.color(shades.stage(stage, &compared.shown.places)));
         spans.push(Span::styled("▄".repeat(end.saturating_sub(drawn)), hue));
         drawn = drawn.max(end);
     }

@@ -61,7 +61,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     let limiting = score.bottleneck().filter(|_| count > 1);
     for (y, (i, scored)) in (list.y..list.bottom()).zip(score.stages.iter().enumerate()) {
         let Some(words) = StageCells::of(shown, i) else { break };
-        let hue = Style::new().fg(shades.color(shades.stage(i, count)));
+        let hue = Style::new().fg(shades.color(shades.stage(i, &shown.places)));
         let cells = ((scored.load_s / slowest * bar as f64).round() as usize).min(bar);
         let degrees = if shown.names.degrees { words.degrees.as_str() } else { "" };
         let role = if limiting == Some(i) { Role::Warning } else { Role::Text };

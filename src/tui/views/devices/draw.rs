@@ -63,7 +63,7 @@ pub(in crate::tui) fn draw(
     frame.render_widget(Paragraph::new(summary(model, shown, plan, score, area.width)), rows(area, 0, 3));
     let listed = model.device_rows().len() as u16 + 5 + 1 + DETAIL;
     let room = area.height.saturating_sub(listed).min(area.height / 3);
-    let map = draw_map(frame, rows(area, 3, room), model, shown, plan);
+    let map = draw_map(frame, rows(area, 3, room), model, shown);
     // The list is laid out below the map.
     let area = Rect { y: area.y + map, height: area.height - map, ..area };
     let width = area.width as usize;
@@ -112,7 +112,7 @@ pub(in crate::tui) fn draw(
 const WITH_MAP: u16 = 7;
 
 /// Draws every device with its stage, the selected one marked. Returns the number of lines used.
-fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, plan: &Plan) -> u16 {
+fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun) -> u16 {
     if area.height < WITH_MAP {
         return 0;
     }
@@ -128,12 +128,11 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, 
     let text = format!("devices{on}: hue stage, height memory, shade load{each}");
     frame.render_widget(title(&text, area.width.into(), &model.appearance.theme), rows(area, 0, 1));
     let shades = Shades::new(&model.appearance.theme, model.appearance.depth);
-    let stages = plan.stages.len();
     let map = Map {
         layout: &layout,
         shades: &shades,
         theme: &model.appearance.theme,
-        stages,
+        stages: &shown.places,
         cursor,
         moment: None,
         changed: &[],
@@ -209,7 +208,7 @@ fn legend(
     let used: usize = time.iter().map(Span::width).sum();
     time.push(Span::raw(" ".repeat((left + room + 2).saturating_sub(used))));
     if parted && bar_width + VALUE >= WEIGHTS_AND_ACTIVATIONS {
-        for (sign, name, role) in [("█", "weights ", Role::Weights), ("▒", "activations", Role::Activations)] {
+        for (sign, name, role) in [("█", "weights ", Role::State), ("▒", "activations", Role::Activations)] {
             time.push(Span::styled(sign, theme.fg(role)));
             time.push(Span::styled(name, load_parts::words(theme, role)));
         }
@@ -302,9 +301,9 @@ fn draw_detail(
 }
 
 /// Colour of a stage.
-fn hue(model: &Model, plan: &Plan, stage: usize) -> Style {
+fn hue(model: &Model, shown: &ShownRun, stage: usize) -> Style {
     let shades = Shades::new(&model.appearance.theme, model.appearance.depth);
-    Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())))
+    Style::new().fg(shades.color(shades.stage(stage, &shown.places)))
 }
 
 // Long: a row from left to right, one arm per kind.
@@ -340,11 +339,11 @@ fn row_spans(
             ]
         }
         _ if shown.names.noun == "device" && room < LEFT => vec![
-            Span::styled("● ", hue(model, plan, i)),
+            Span::styled("● ", hue(model, shown, i)),
             Span::styled(fit(shown.names.long(i), room - 3), theme.bold(Role::Text)),
         ],
         _ if shown.names.noun == "device" => vec![
-            Span::styled("● ", hue(model, plan, i)),
+            Span::styled("● ", hue(model, shown, i)),
             Span::styled(fit(shown.names.long(i), LEFT - 15), theme.bold(Role::Text)),
             Span::styled(fit_right(&stage.nodes.len().to_string(), 4), theme.fg(Role::Muted)),
             Span::styled(fit(if stage.nodes.len() == 1 { " node" } else { " nodes" }, 8), theme.fg(Role::Muted)),
@@ -359,7 +358,7 @@ fn row_spans(
             vec![
                 Span::raw(sign),
                 Span::styled(fit(&span_of(&stage.devices), 12), theme.bold(Role::Text)),
-                Span::styled("● ", hue(model, plan, i)),
+                Span::styled("● ", hue(model, shown, i)),
                 Span::raw(fit(&(i + 1).to_string(), 5)),
                 Span::styled(fit(&count, room - (LEFT - COUNT)), theme.fg(Role::Muted)),
             ]
@@ -387,10 +386,10 @@ fn row_spans(
     let gauge = bar_width.saturating_sub(1);
     let fixed = scored.memory_bytes - scored.activation_bytes;
     // Half a line in its colour; a sign of its own without colours.
-    let fill = |sign| if theme.color(Role::Weights) == Color::Reset { sign } else { "▄" };
+    let fill = |sign| if theme.color(Role::State) == Color::Reset { sign } else { "▄" };
     spans.extend(bar::stacked(
         &[
-            Part { share: fixed / scale, fill: fill("█"), style: theme.fg(Role::Weights) },
+            Part { share: fixed / scale, fill: fill("█"), style: theme.fg(Role::State) },
             Part { share: scored.activation_bytes / scale, fill: fill("▒"), style: theme.fg(Role::Activations) },
         ],
         gauge,

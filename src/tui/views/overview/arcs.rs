@@ -74,7 +74,7 @@ impl Arcs {
     }
 
     /// Draws the arcs.
-    pub(super) fn draw(&self, buffer: &mut Buffer, area: Rect, (theme, shades): (&Theme, &Shades), stages: usize) {
+    pub(super) fn draw(&self, buffer: &mut Buffer, area: Rect, (theme, shades): (&Theme, &Shades), places: &[f64]) {
         let mut lines = vec![];
         let room = usize::from(area.width).saturating_sub(11);
         let title = vec![
@@ -87,7 +87,7 @@ impl Arcs {
             lines.push(Line::from(title));
         } else {
             lines.push(Line::from(title));
-            lines.push(self.names(theme, shades, stages));
+            lines.push(self.names(theme, shades, places));
             lines.extend(arcs);
         }
         for (y, line) in (area.y..area.bottom()).zip(lines) {
@@ -95,12 +95,12 @@ impl Arcs {
         }
     }
 
-    fn names(&self, theme: &Theme, shades: &Shades, stages: usize) -> Line<'static> {
+    fn names(&self, theme: &Theme, shades: &Shades, places: &[f64]) -> Line<'static> {
         let mut spans = vec![];
         let mut at = 0;
         for (column, name, stage) in &self.heads {
             let hue =
-                stage.map_or(theme.fg(Role::Muted), |stage| Style::new().fg(shades.color(shades.stage(stage, stages))));
+                stage.map_or(theme.fg(Role::Muted), |stage| Style::new().fg(shades.color(shades.stage(stage, places))));
             spans.push(Span::raw(" ".repeat(column.saturating_sub(at))));
             spans.push(Span::styled("█ ", hue));
             spans.push(Span::styled(name.clone(), theme.fg(Role::Text)));

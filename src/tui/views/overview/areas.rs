@@ -37,7 +37,7 @@ pub(super) struct Areas {
 }
 
 /// Rows of map and strip from which a stage has more than one row.
-const ROOMY: u16 = 28;
+const ROOMY: u16 = 20;
 
 /// Rows that map and strip do not get: figures, blank line, and the part below.
 fn shared(area: Rect) -> (u16, u16, u16) {

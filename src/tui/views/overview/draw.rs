@@ -13,12 +13,12 @@ use ratatui::{
 
 use super::{arcs::Arcs, areas, areas::Areas, below, figures, handovers, operators, side, state::State, traffic};
 use crate::{
-    family,
     plan::{Plan, Score},
     tui::{
         marks::Marks,
         model::{Hit, Model},
         paint::{
+            axis::Axis,
             facts::{DEGREES, Facts},
             map::Map,
             map_layout::MapLayout,
@@ -41,6 +41,9 @@ const LEAST_LINKS: u16 = 5;
 
 /// Minimum height at which the block of a stage shows its transfers, rows.
 const WITH_TRAFFIC: u16 = 36;
+
+/// Title of the strip.
+const TITLE: &str = "Iteration  ";
 
 /// Number of devices from which each one is redrawn less often.
 const MANY: usize = 64;
@@ -69,12 +72,12 @@ pub(in crate::tui) fn draw(
     let selected = state.stage();
     figures::draw(frame, places.figures, model, shown, simulated);
     if let Some(layout) = &layout {
-        let of = (plan.stages.len(), simulated);
+        let of = (shown.places.as_slice(), simulated);
         draw_map(frame.buffer_mut(), model, &shades, (layout, state.cursor), &places, of);
         if let Some(arcs) = &arcs {
             let y = places.map.y + layout.rows + 1;
             let room = Rect { y, height: arcs.rows(), ..places.map }.intersection(places.map);
-            arcs.draw(frame.buffer_mut(), room, (&model.appearance.theme, &shades), plan.stages.len());
+            arcs.draw(frame.buffer_mut(), room, (&model.appearance.theme, &shades), &shown.places);
         }
     }
     // Free rows between the batch and the line of the stage, or the end.
@@ -86,6 +89,8 @@ pub(in crate::tui) fn draw(
         let limiting = score.bottleneck().filter(|_| plan.stages.len() > 1);
         if draw_batch(frame, model, &shades, simulated, &places, (selected, limiting)) {
             state.strip = places.strip;
+            let batch = simulated.timeline.iteration_s;
+            state.axis = Some(Axis::of(simulated.steady.as_ref(), batch, places.strip.width));
             marks.hits.push((places.strip, Hit::Strip));
         }
     }
@@ -99,7 +104,7 @@ pub(in crate::tui) fn draw(
     if places.side.is_some_and(|side| side.height >= WITH_TRAFFIC) {
         facts.rows.extend(traffic::rows(shown, stage));
     }
-    let hue = Style::new().fg(shades.color(shades.stage(stage, plan.stages.len())));
+    let hue = Style::new().fg(shades.color(shades.stage(stage, &shown.places)));
     match places.side {
         Some(place) => {
             let (theme, limit) = (&model.appearance.theme, shown.limits.memory_limit());
@@ -180,7 +185,7 @@ fn draw_map(
     shades: &Shades,
     (layout, cursor): (&MapLayout, usize),
     places: &Areas,
-    (stages, simulated): (usize, Option<&Simulated>),
+    (stages, simulated): (&[f64], Option<&Simulated>),
 ) {
     let theme = &model.appearance.theme;
     let moment = simulated.zip(model.simulation.playhead());
@@ -204,7 +209,7 @@ fn draw_map(
     let words: Vec<(&str, &str)> = match (moment.is_some(), layout.size.height) {
         (true, _) => vec![("colour", "activity"), ("height", memory)],
         (false, 0) => vec![("hue", "stage"), ("shade", "memory and load")],
-        (false, _) if stages < 2 => vec![("height", memory), ("shade", "load")],
+        (false, _) if stages.len() < 2 => vec![("height", memory), ("shade", "load")],
         (false, _) => vec![("hue", "stage"), ("height", memory), ("shade", "load")],
     };
     let idle = layout.atlas.seats.iter().any(|seat| seat.stage.is_none());
@@ -240,25 +245,38 @@ fn draw_batch(
 ) -> bool {
     let theme = &model.appearance.theme;
     let batch = simulated.timeline.iteration_s;
-    let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
+    let axis = Axis::of(simulated.steady.as_ref(), batch, places.strip.width);
+    let playhead_s = model.simulation.playhead().map(|(at, _)| at);
+    let strip = Strip { simulated, shades, theme, axis, playhead_s };
     let rows = Rows::new(simulated.timeline.replicas.len(), places.strip.height);
     if places.batch_title.height > 0 {
         let title = places.batch_title;
-        let told = batch_in_words(simulated);
-        // The legend of colours takes precedence over the simulation's settings, and those over the title.
-        let room = title.width.saturating_sub(strip.legend_width(1));
-        let of = told.rsplit_once(", ").map_or("", |(batch, _)| batch).to_string();
-        let fits = |lead: &str, text: &str| (lead.len() + text.chars().count() + 2) as u16 <= room;
+        let told = match model.simulation.tempo() {
+            Some(tempo) if matches!(model.simulation.playing.head, Playhead::Runs(_)) => {
+                [format!("plays at {}", model.simulation.playing.told(&tempo)), String::new()]
+            }
+            _ => batch_in_words(simulated),
+        };
+        let limits = limiting.map(|stage| format!(", {} limits", simulated.shown.names.long(stage)));
+        // The legend of colours takes precedence over the title.
+        let room = usize::from(title.width.saturating_sub(strip.legend_width(1) + 2));
+        let [batch, schedule] = &told;
+        let limits = limits.unwrap_or_default();
         let heads = [
-            ("Iteration    ", told.clone()),
-            ("Iteration    ", of.clone()),
-            ("Iteration  ", of),
-            ("Iteration", String::new()),
+            [batch.as_str(), schedule, &limits],
+            [batch, "", &limits],
+            [batch, schedule, ""],
+            [batch, "", ""],
+            [""; 3],
         ];
-        let head = heads.into_iter().find(|(lead, text)| fits(lead, text)).unwrap_or_default();
-        let mut line = vec![Span::styled(head.0, theme.bold(Role::Text)), Span::styled(head.1, theme.fg(Role::Muted))];
-        let limits = limiting.map(|stage| simulated.shown.names.long(stage)).filter(|_| places.side.is_some());
-        line.extend(limits.map(|name| Span::styled(format!(", {name} limits"), theme.fg(Role::Warning))));
+        let width = |head: &[&str; 3]| TITLE.len() + head.iter().map(|text| text.chars().count()).sum::<usize>();
+        let head = heads.into_iter().find(|head| width(head) <= room);
+        let styles = [Role::Muted, Role::Muted, Role::Warning].map(|role| theme.fg(role));
+        let mut line = vec![];
+        if let Some(head) = head {
+            line.push(Span::styled(TITLE, theme.bold(Role::Text)));
+            line.extend(head.into_iter().zip(styles).map(|(text, style)| Span::styled(text, style)));
+        }
         let used: usize = line.iter().map(Span::width).sum();
         frame.render_widget(Line::from(line), title);
         let left = if used > 0 { (used as u16 + 2).min(title.width) } else { 0 };
@@ -270,13 +288,16 @@ fn draw_batch(
     }
     let buffer = frame.buffer_mut();
     strip.draw(buffer, places.strip, rows);
-    strip.draw_names(buffer, places.names, rows, selected);
+    strip.draw_names(buffer, places.names, rows, (selected, limiting));
     strip.draw_phases(buffer, places.phases, model.simulation.playhead().map(|(at, _)| at));
     if places.phases.height > 0 {
         let sign = match model.simulation.playing.head {
-            Playhead::Runs(_) => format!("▶ {}", model.simulation.playing.told()),
-            Playhead::Held => "■".into(),
-            Playhead::Away => "▶".into(),
+            Playhead::Runs(_) if model.simulation.tempo().is_some_and(|t| t.skips(model.simulation.playing.at_s)) => {
+                "▶▶"
+            }
+            Playhead::Runs(_) => "▶",
+            Playhead::Held => "■",
+            Playhead::Away => "▶",
         };
         let width = usize::from(places.names.width);
         buffer.set_stringn(places.names.x, places.phases.y, sign, width, theme.fg(Role::Accent));
@@ -287,15 +308,14 @@ fn draw_batch(
     true
 }
 
-/// Iteration in words: `256 microbatches, 1F1B`.
-fn batch_in_words(simulated: &Simulated) -> String {
-    let shown = &simulated.shown;
+/// Iteration in words: `256 microbatches` and `, 1F1B`.
+fn batch_in_words(simulated: &Simulated) -> [String; 2] {
     if simulated.pipeline.single_sample.is_some() {
-        return "one sample".into();
+        return ["one sample".into(), String::new()];
     }
     if !simulated.pipeline.steps.is_empty() {
-        return format!("one iteration, {}", units::counted(simulated.pipeline.steps.len(), "operator"));
+        return [units::counted(simulated.pipeline.steps.len(), "operator"), String::new()];
     }
-    let batch = family::of(&shown.workload).batch(&shown.limits);
-    format!("{batch}, {}", simulated.schedule().name())
+    let microbatches = units::counted(simulated.pipeline.microbatches as usize, "microbatch");
+    [microbatches, format!(", {}", simulated.schedule().name())]
 }

@@ -40,7 +40,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, theme: &Theme, (shown, pla
         Span::styled("Operators  ", theme.bold(Role::Text)),
         Span::styled("share of an iteration, largest first   ", theme.fg(Role::Muted)),
     ];
-    let parts = [(Role::Compute, "compute"), (Role::Communication, "transfers"), (Role::Sync, "all-reduce")];
+    let parts = [(Role::Forward, "compute"), (Role::Communication, "transfers"), (Role::Communication, "all-reduce")];
     head.extend(parts.iter().flat_map(|(role, word)| sign(*role, word)));
     frame.render_widget(Line::from(head), Rect { height: 1, ..area });
     let most = order.first().map_or(0.0, |&i| time(&scored.nodes[i])).max(f64::MIN_POSITIVE);

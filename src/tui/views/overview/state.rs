@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ratatui::layout::Rect;
 
 use super::arcs::Arcs;
-use crate::tui::paint::map_layout::MapLayout;
+use crate::tui::paint::{axis::Axis, map_layout::MapLayout};
 
 /// State of the view.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +22,8 @@ pub(in crate::tui) struct State {
     pub area: Rect,
     /// Area of the strip.
     pub strip: Rect,
+    /// Times of its columns.
+    pub axis: Option<Axis>,
 }
 
 impl State {

@@ -54,14 +54,16 @@ impl Model {
 
     /// Moves the playhead to a click on the strip, and the cursor to the first device of that stage.
     pub(in crate::tui) fn click_on_strip(&mut self, position: Position) {
-        let (strip, Some(simulated)) = (self.views.overview.strip, self.simulation.simulated.clone()) else { return };
+        let strip = self.views.overview.strip;
+        let (Some(axis), Some(simulated)) = (self.views.overview.axis, self.simulation.simulated.clone()) else {
+            return;
+        };
         let batch = simulated.timeline.iteration_s;
         if !strip.contains(position) || batch <= 0.0 {
             return;
         }
         let rows = Rows::new(simulated.timeline.replicas.len(), strip.height);
         self.views.overview.select_stage(rows.stage_at(position.y - strip.y));
-        let share = (f64::from(position.x - strip.x) + 0.5) / f64::from(strip.width);
-        self.hold_at(share * batch, batch);
+        self.hold_at(axis.time(position.x - strip.x), batch);
     }
 }

@@ -66,7 +66,7 @@ pub(in crate::tui) fn draw(
     let simulated =
         model.simulation.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
     let facts = Facts::of(shown, plan, score, simulated.as_deref(), selected);
-    let hue = Style::new().fg(shades.color(shades.stage(selected, plan.stages.len())));
+    let hue = Style::new().fg(shades.color(shades.stage(selected, &shown.places)));
     let limit = shown.limits.memory_limit();
     let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
     let told = match area.height >= WITH_BLOCK && area.width >= WIDE {

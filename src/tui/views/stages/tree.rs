@@ -86,7 +86,6 @@ struct Tree<'a> {
     shown: &'a ShownRun,
     theme: &'a Theme,
     shades: &'a Shades,
-    stages: usize,
     columns: Columns,
     parts: Vec<LoadPart>,
     /// Time of a full bar, seconds.
@@ -99,7 +98,7 @@ struct Tree<'a> {
 
 /// Bar of half a line's height, or one that is visible without colours.
 fn filled(share: f64, width: usize, theme: &Theme) -> String {
-    if theme.color(Role::Weights) == Color::Reset {
+    if theme.color(Role::State) == Color::Reset {
         return bar::solid(share, width);
     }
     let cells = (share.clamp(0.0, 1.0) * width as f64).round() as usize;
@@ -118,7 +117,6 @@ pub(super) fn branches(
         shown,
         theme,
         shades,
-        stages: plan.stages.len(),
         columns,
         parts: load_parts(score),
         slowest: score.slowest_s.max(f64::MIN_POSITIVE),
@@ -179,7 +177,7 @@ impl Tree<'_> {
         let sign = if self.broken.contains(&(index + 1)) {
             Span::styled("✗ ", theme.bold(Role::Bad))
         } else {
-            Span::styled("● ", Style::new().fg(self.shades.color(self.shades.stage(index, self.stages))))
+            Span::styled("● ", Style::new().fg(self.shades.color(self.shades.stage(index, &self.shown.places))))
         };
         let layers = family::of(&self.shown.workload).layers(&stage.nodes);
         let mut spans = vec![
@@ -221,7 +219,7 @@ impl Tree<'_> {
         };
         let (end, border) = if over { ("✗", theme.bold(Role::Bad)) } else { ("│", theme.fg(Role::Border)) };
         vec![
-            Span::styled(filled(bytes / self.memory, width.saturating_sub(1), theme), theme.fg(Role::Weights)),
+            Span::styled(filled(bytes / self.memory, width.saturating_sub(1), theme), theme.fg(Role::State)),
             Span::styled(if width > 0 && marked { end } else { "" }, border),
             Span::raw(if width > 0 && !marked { " " } else { "" }),
             Span::styled(fit_right(&units::bytes_beside(bytes, self.memory), VALUE), style),

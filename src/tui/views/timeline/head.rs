@@ -12,7 +12,7 @@ use crate::{
     tui::{
         paint::{
             phrases::{Phrase, flow, of_text},
-            shades::{Activity, Shades},
+            shades::Shades,
             strip,
             text::wrap,
         },
@@ -134,13 +134,13 @@ fn settings(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Line<'sta
 
 fn legend(simulated: &Simulated, (from, to): (f64, f64), theme: &Theme, shades: &Shades) -> Vec<Phrase> {
     let muted = theme.fg(Role::Muted);
-    let sign = |activity: Activity| {
-        let color = shades.color(shades.activity(activity));
-        Span::styled(if shades.coloured() { "■" } else { activity.fill() }, Style::new().fg(color))
+    let sign = |entry: strip::Entry| {
+        Span::styled(entry.sign(shades), Style::new().fg(shades.color(shades.activity(entry.activity))))
     };
-    let entries = strip::legend(simulated).into_iter();
+    // Transfers have entries of their own below.
+    let entries = strip::legend(simulated).into_iter().filter(|entry| !entry.thin);
     let mut phrases: Vec<Phrase> =
-        entries.map(|(activity, word)| vec![sign(activity), Span::styled(format!(" {word} "), muted)]).collect();
+        entries.map(|entry| vec![sign(entry), Span::styled(format!(" {} ", entry.word), muted)]).collect();
     if !simulated.pipeline.transfers.is_empty() {
         if shades.coloured() {
             let mark = |activations| Span::styled("━", Style::new().fg(send_color(shades, activations)));

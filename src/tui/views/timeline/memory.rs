@@ -47,15 +47,15 @@ fn layers(parts: &MemoryParts) -> [Layer; 6] {
     let layer = |name, fill, role, bytes| Layer { name, fill, role, bytes };
     // If weights are separate, the remainder is the rest of the training state.
     let rest = match parts.weights > 0.0 {
-        true => ("other state", "▓", Role::Sync),
-        false => ("state", "█", Role::Weights),
+        true => ("other state", "▓", Role::State),
+        false => ("state", "█", Role::State),
     };
     [
-        layer("weights", "█", Role::Weights, parts.weights),
-        layer("gradients", "▓", Role::Backward, parts.gradients),
-        layer("optimizer", "╳", Role::AllReduce, parts.optimizer),
+        layer("weights", "█", Role::State, parts.weights),
+        layer("gradients", "▓", Role::State, parts.gradients),
+        layer("optimizer", "╳", Role::State, parts.optimizer),
         layer(rest.0, rest.1, rest.2, parts.state),
-        layer("buffers", "░", Role::Communication, parts.buffers),
+        layer("buffers", "░", Role::Buffers, parts.buffers),
         layer("activations", "▒", Role::Activations, parts.activations),
     ]
 }
@@ -132,12 +132,12 @@ fn color(layer: &Layer, shades: &Shades, theme: &Theme) -> Color {
     if !shades.mixes() {
         return theme.color(layer.role);
     }
-    let (memory, left) = match layer.role {
-        Role::Activations => (Memory::Activations, 1.0),
-        Role::Communication => (Memory::Buffers, 1.0),
-        Role::Backward => (Memory::Gradients, 1.0),
-        Role::AllReduce => (Memory::Optimizer, 1.0),
-        Role::Sync => (Memory::State, 0.6),
+    // The parts of the state are shades of one colour.
+    let (memory, left) = match (layer.role, layer.name) {
+        (Role::Activations, _) => (Memory::Activations, 1.0),
+        (Role::Buffers, _) => (Memory::Buffers, 1.0),
+        (_, "gradients") => (Memory::State, 0.75),
+        (_, "optimizer" | "other state") => (Memory::State, 0.5),
         _ => (Memory::State, 1.0),
     };
     shades.color(shades.towards_ground(shades.memory(memory), left))

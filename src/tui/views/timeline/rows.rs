@@ -20,6 +20,7 @@ use crate::{
         model::{Focus, Hit, Model},
         paint::{
             area::scrolled,
+            axis::Axis,
             moment,
             shades::{Activity, Shades},
             strip,
@@ -62,7 +63,6 @@ pub(super) fn draw(
     let lines = (pitch.saturating_sub(1) as u16).clamp(1, TALLEST);
     let visible = if pitch >= 2 { all.len() } else { (area.height as usize).saturating_sub(1).max(1) };
     let first = scrolled(selected, visible, all.len());
-    let stages = simulated.timeline.replicas.len();
     let mut y = area.y;
     for (i, &(stage, replica)) in all.iter().enumerate().skip(first) {
         if y >= area.bottom() {
@@ -74,7 +74,7 @@ pub(super) fn draw(
         let unfolded = model.views.timeline.unfolded.contains(&stage);
         let name = (simulated.shown.names.short(stage), replica);
         draw_label(frame, Rect { height: 1, ..line }, theme, name, count, unfolded, (i == selected, focused));
-        let hue = shades.color(shades.stage(stage, stages));
+        let hue = shades.color(shades.stage(stage, &simulated.shown.places));
         for y in line.top()..line.bottom() {
             let mark = Span::styled("▌", Style::new().fg(hue));
             let x = line.x + (LABEL - 1).min(line.width);
@@ -178,7 +178,8 @@ impl Strip<'_> {
         if self.is_empty() {
             return;
         }
-        let shares = strip::Strip { simulated, shades, theme, window: self.window };
+        let axis = Axis::linear(self.window, grid.width);
+        let shares = strip::Strip { simulated, shades, theme, axis, playhead_s: None };
         shares.draw_replica(buffer, grid, stage, replica);
         let events = simulated.compute(stage, replica, from, to);
         if events.len() * 2 <= grid.width as usize {

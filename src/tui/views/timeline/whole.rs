@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
 use super::draw::{LABEL, label};
 use crate::tui::{
-    paint::{map::EIGHTHS, shades::Shades, strip::Strip},
+    paint::{axis::Axis, map::EIGHTHS, shades::Shades, strip::Strip},
     simulated::Simulated,
     theme::{Role, Theme},
 };
@@ -27,12 +27,14 @@ pub(super) fn draw(
         return;
     }
     buffer.set_stringn(line.x, line.y, label("batch"), LABEL.into(), theme.fg(Role::Muted));
-    let strip = Strip { simulated, shades, theme, window: (0.0, batch) };
+    let axis = Axis::linear((0.0, batch), columns);
+    let strip = Strip { simulated, shades, theme, axis, playhead_s: None };
     let stages = simulated.timeline.replicas.len();
     let taken = stages.min(MOST_STAGES);
     for column in 0..columns {
         let busy: f64 = (0..taken)
-            .map(|i| strip.shares(i * stages / taken, 0, column, columns).iter().sum::<f64>().min(1.0))
+            .filter_map(|i| strip.shares(i * stages / taken, 0, column))
+            .map(|shares| shares.iter().sum::<f64>().min(1.0))
             .sum::<f64>()
             / taken.max(1) as f64;
         let middle = (f64::from(column) + 0.5) / f64::from(columns) * batch;

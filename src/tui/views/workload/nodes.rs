@@ -79,7 +79,7 @@ pub(super) fn branches(workload: &Workload, width: usize, theme: &Theme) -> Vec<
         spans.push(Span::raw("  "));
         // Half a line: full bars would merge into one block.
         let cells = (family.weight(members[0]) / slowest * space as f64).round() as usize;
-        spans.push(Span::styled("▄".repeat(cells.min(space)), theme.fg(Role::Compute)));
+        spans.push(Span::styled("▄".repeat(cells.min(space)), theme.fg(Role::Forward)));
         Branch { label, line: Line::from(spans), children: vec![] }
     };
     let numbered = |node: NodeIndex| workload.nodes[node].numbered();

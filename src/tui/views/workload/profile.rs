@@ -76,9 +76,9 @@ pub(super) fn draw(
     for column in 0..columns {
         let eighths = (value(column) / most * f64::from(chart.height) * 8.0).round() as u16;
         let eighths = if value(column) > 0.0 { eighths.max(1) } else { 0 };
-        let style = match stages.as_ref().and_then(|(of, all)| of[column * together].map(|stage| (stage, *all))) {
+        let style = match stages.as_ref().and_then(|(of, all)| of[column * together].map(|stage| (stage, all))) {
             Some((stage, all)) => Style::new().fg(shades.color(shades.stage(stage, all))),
-            None => theme.fg(Role::Compute),
+            None => theme.fg(Role::Forward),
         };
         // One blank column between wide ones.
         let own = if each > 2 { each - 1 } else { each };
@@ -98,8 +98,8 @@ pub(super) fn draw(
     }
 }
 
-/// Stage of each node in the shown plan, and number of stages; `None` if there is only one or no such plan.
-fn stages(model: &Model, workload: &Arc<Workload>) -> Option<(Vec<Option<usize>>, usize)> {
+/// Stage of each node in the shown plan, and the places of the stages; `None` if there is only one or no such plan.
+fn stages<'a>(model: &'a Model, workload: &Arc<Workload>) -> Option<(Vec<Option<usize>>, &'a [f64])> {
     let shown = model.planning.shown.as_ref().filter(|shown| Arc::ptr_eq(&shown.workload, workload))?;
     let (plan, _) = shown.plan().filter(|(plan, _)| plan.stages.len() > 1)?;
     let mut of = vec![None; workload.nodes.len()];
@@ -110,5 +110,5 @@ fn stages(model: &Model, workload: &Arc<Workload>) -> Option<(Vec<Option<usize>>
             }
         }
     }
-    Some((of, plan.stages.len()))
+    Some((of, &shown.places))
 }

@@ -1,8 +1,12 @@
 //! Strip of an iteration: a row per stage, a column per interval, coloured by activity.
 //!
-//! The height of a column is its busy fraction and its colour the mix of activities, so idle time is visible at every
-//! zoom. If there are more stages than rows, two share a row as its halves; with even more, a half shows the mean of
-//! several. `O(cells · log events)`.
+//! Where a pass takes half a cell or more, every half cell shows one pass ([`passes`]). At a coarser scale the height of
+//! a column is its busy fraction and its colour the mix of activities, so idle time is visible at every zoom. The last
+//! row of a stage shows its transfers as a thin line. If there are more stages than rows, two share a row as its halves;
+//! with even more, a half shows the mean of several. `O(cells · log events)`.
+
+mod passes;
+mod phases;
 
 use ratatui::{
     buffer::Buffer,
@@ -11,17 +15,17 @@ use ratatui::{
 };
 
 use super::{
+    axis::Axis,
     map::EIGHTHS,
     moment::{Shares, most, shares},
     shades::{Activity, Shade, Shades},
 };
 use crate::{
-    simulate::EventKind,
+    simulate::PipelineStage,
     tui::{
-        simulated::Simulated,
+        simulated::{Simulated, Work},
         theme::{Role, Theme},
     },
-    units,
 };
 
 /// Minimum and maximum columns for numbers and hues of stages at the left.
@@ -38,8 +42,10 @@ pub(in crate::tui) struct Strip<'a> {
     pub simulated: &'a Simulated,
     pub shades: &'a Shades,
     pub theme: &'a Theme,
-    /// Start and end of the visible interval, seconds.
-    pub window: (f64, f64),
+    /// Times of the columns.
+    pub axis: Axis,
+    /// Time of the playhead, if there is one, seconds.
+    pub playhead_s: Option<f64>,
 }
 
 /// Mapping of stages to rows.
@@ -50,9 +56,6 @@ pub(in crate::tui) enum Rows {
     /// Number of stages per half row.
     Half(usize),
 }
-
-/// Columns that the time takes on either side of the playhead.
-const TIME: u16 = 6;
 
 /// Maximum number of replicas in a mean.
 const MOST_REPLICAS: u32 = 6;
@@ -88,54 +91,58 @@ impl Rows {
 }
 
 impl Strip<'_> {
-    fn per_column(&self, width: u16) -> f64 {
-        (self.window.1 - self.window.0) / f64::from(width.max(1))
-    }
-
-    /// Column of a time, from the left; `None` outside.
-    pub(in crate::tui) fn column(&self, time: f64, width: u16) -> Option<u16> {
-        let share = (time - self.window.0) / (self.window.1 - self.window.0);
-        (0.0..=1.0).contains(&share).then(|| ((share * f64::from(width)) as u16).min(width.saturating_sub(1)))
-    }
-
     /// Activities of a stage in a column: the mean over replicas if a column is shorter than a microbatch, because one
-    /// replica alone would flicker.
-    fn shares_of_stage(&self, stage: usize, column: u16, width: u16) -> Shares {
+    /// replica alone would flicker. `None` in the gap.
+    fn shares_of_stage(&self, stage: usize, column: u16) -> Option<Shares> {
         let of = self.simulated.pipeline.stages.get(stage);
         let replicas = self.simulated.timeline.replicas.get(stage).copied().unwrap_or(1);
         let microbatch_s = of.map_or(0.0, |stage| stage.forward_s + stage.backward_s);
-        let wanted = (microbatch_s / self.per_column(width).max(f64::MIN_POSITIVE)).ceil();
-        let few = self.window.1 - self.window.0 < 8.0 * microbatch_s;
+        let wanted = (microbatch_s / self.axis.per_column().max(f64::MIN_POSITIVE)).ceil();
+        let (start, end) = self.axis.times();
+        let few = end - start < 8.0 * microbatch_s;
         let count = if few { 1 } else { (wanted as u32).clamp(1, MOST_REPLICAS).min(replicas.max(1)) };
-        let mut mean = [0.0; 4];
+        let mut mean = Shares::default();
         for i in 0..count {
-            let shares = self.shares(stage, i * replicas / count, column, width);
+            let shares = self.shares(stage, i * replicas / count, column)?;
             mean.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share / f64::from(count));
         }
-        mean
+        Some(mean)
     }
 
-    /// Activities of a replica of a stage in a column.
-    pub(in crate::tui) fn shares(&self, stage: usize, replica: u32, column: u16, width: u16) -> Shares {
-        let length = self.per_column(width);
-        let from = self.window.0 + f64::from(column) * length;
-        let middle = from + length / 2.0;
+    /// Activities of a replica of a stage in a column; `None` in the gap.
+    pub(in crate::tui) fn shares(&self, stage: usize, replica: u32, column: u16) -> Option<Shares> {
+        let (from, to) = self.events_of(stage, replica, self.axis.interval(column, 0.0, 1.0)?);
+        Some(shares(&self.simulated.share(stage, replica, from, to), to - from))
+    }
+
+    /// Interval with the events of an interval, which the simulator may have left out.
+    fn events_of(&self, stage: usize, replica: u32, (from, to): (f64, f64)) -> (f64, f64) {
+        let middle = f64::midpoint(from, to);
         let shift = self.simulated.repeated(stage, replica, middle) - middle;
-        shares(&self.simulated.share(stage, replica, from + shift, from + shift + length), length)
+        (from + shift, to + shift)
     }
 
     /// Draws the rows of all stages, without their names.
     pub(in crate::tui) fn draw(&self, buffer: &mut Buffer, area: Rect, rows: Rows) {
-        if self.window.1 <= self.window.0 {
+        let (start, end) = self.axis.times();
+        if end <= start {
             return;
         }
         let count = self.simulated.timeline.replicas.len();
         match rows {
             Rows::Whole(height) => {
+                // The last of several rows is for transfers.
+                let thin = u16::from(height >= 2);
                 for stage in 0..count {
                     let y = area.y + stage as u16 * height;
-                    let row = Rect { y, height, ..area }.intersection(area);
-                    self.draw_row(buffer, row, |column| self.shares_of_stage(stage, column, row.width));
+                    let row = Rect { y, height: height - thin, ..area }.intersection(area);
+                    if self.axis.fine && self.shades.coloured() {
+                        self.draw_passes(buffer, row, stage);
+                    } else {
+                        self.draw_row(buffer, row, thin == 0, |column| self.shares_of_stage(stage, column));
+                    }
+                    let row = Rect { y: y + height - thin, height: thin, ..area }.intersection(area);
+                    self.draw_transfers(buffer, row, stage);
                 }
             }
             Rows::Half(together) => {
@@ -147,19 +154,20 @@ impl Strip<'_> {
                 }
             }
         }
+        self.draw_gap(buffer, area);
     }
 
     /// Draws one replica of a stage.
     pub(in crate::tui) fn draw_replica(&self, buffer: &mut Buffer, row: Rect, stage: usize, replica: u32) {
-        self.draw_row(buffer, row, |column| self.shares(stage, replica, column, row.width));
+        self.draw_row(buffer, row, true, |column| self.shares(stage, replica, column));
     }
 
-    fn draw_row(&self, buffer: &mut Buffer, row: Rect, shares: impl Fn(u16) -> Shares) {
+    /// Draws columns as bars. If `apart`, an eighth of a row separates them from the row above.
+    fn draw_row(&self, buffer: &mut Buffer, row: Rect, apart: bool, shares: impl Fn(u16) -> Option<Shares>) {
+        let whole = row.height * 8 - u16::from(apart);
         for column in 0..row.width {
-            let shares = shares(column);
+            let Some(shares) = shares(column) else { continue };
             let (level, shade, most) = self.paint(&shares);
-            // The last eighth separates rows.
-            let whole = row.height * 8 - 1;
             let eighths = (level * f64::from(whole)).round() as u16;
             let eighths = if level > 0.02 { eighths.max(1) } else { 0 };
             for line in 0..row.height {
@@ -180,13 +188,16 @@ impl Strip<'_> {
     /// Draws two stages, or means of several, on one row.
     fn draw_halves(&self, buffer: &mut Buffer, row: Rect, halves: &[std::ops::Range<usize>; 2]) {
         for column in 0..row.width {
+            if self.axis.interval(column, 0.0, 1.0).is_none() {
+                continue;
+            }
             let colors = halves.clone().map(|stages| {
                 if stages.is_empty() {
                     return (None, 0.0, None);
                 }
-                let mut mean = [0.0; 4];
+                let mut mean = Shares::default();
                 for stage in stages.clone() {
-                    let shares = self.shares_of_stage(stage, column, row.width);
+                    let shares = self.shares_of_stage(stage, column).unwrap_or_default();
                     mean.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share / stages.len() as f64);
                 }
                 let (level, shade, most) = self.paint(&mean);
@@ -224,91 +235,29 @@ impl Strip<'_> {
 
     /// Busy fraction, colour and main activity. An all-reduce takes its whole column, because it would vanish in a mix.
     pub(in crate::tui) fn paint(&self, shares: &Shares) -> (f64, Shade, Option<Activity>) {
-        let compute: f64 = shares[..3].iter().sum();
         let reduce = shares[Activity::Communication as usize];
+        let compute = shares.iter().sum::<f64>() - reduce;
         if reduce > 0.3 || (compute <= 0.02 && reduce > 0.0) {
             let shade = self.shades.activity(Activity::Communication);
             return (reduce.min(1.0), shade, Some(Activity::Communication));
         }
-        let parts = Activity::ALL.map(|activity| (self.shades.activity(activity), shares[activity as usize]));
-        (compute.min(1.0), self.shades.mix(&parts[..3]), most(shares))
+        let own = Activity::ALL.into_iter().filter(|activity| *activity != Activity::Communication);
+        let parts: Vec<_> = own.map(|activity| (self.shades.activity(activity), shares[activity as usize])).collect();
+        (compute.min(1.0), self.shades.mix(&parts), most(shares))
     }
 
-    /// Draws the playhead over a strip, and its time on the line below.
-    pub(in crate::tui) fn draw_playhead(&self, buffer: &mut Buffer, strip: Rect, line: Rect, at_s: f64) {
-        let Some(column) = self.column(at_s, strip.width) else { return };
-        let x = strip.x + column;
-        for y in strip.top()..strip.bottom() {
-            let cell = &mut buffer[(x, y)];
-            if self.shades.mixes() && cell.symbol() != " " {
-                cell.bg = cell.fg;
-            }
-            cell.set_symbol("│").set_style(self.theme.bold(Role::Text));
-        }
-        if line.height > 0 {
-            let text = format!(" {} ", units::seconds(at_s));
-            let width = text.chars().count() as u16;
-            let left = x.saturating_sub(width / 2).clamp(line.x, line.right().saturating_sub(width).max(line.x));
-            buffer.set_stringn(left, line.y, text, line.width.into(), self.theme.bold(Role::Text));
-        }
-    }
-
-    /// Draws warm-up, steady state and drain on a line below the strip, or times if the iteration has no such phases.
-    pub(in crate::tui) fn draw_phases(&self, buffer: &mut Buffer, line: Rect, playhead_s: Option<f64>) {
-        if line.height == 0 || line.width < 12 {
-            return;
-        }
-        let (muted, rule) = (self.theme.fg(Role::Muted), self.theme.fg(Role::Border));
-        let Some((warm, drain)) = phases(self.simulated) else {
-            buffer.set_string(line.x, line.y, "0", muted);
-            let end = units::seconds(self.window.1);
-            let width = end.chars().count() as u16;
-            buffer.set_string(line.right().saturating_sub(width), line.y, &end, muted);
-            return;
-        };
-        let batch = self.simulated.timeline.iteration_s;
-        let spans = [("warm-up", 0.0, warm), ("steady", warm, drain), ("drain", drain, batch)];
-        for (name, from, to) in spans {
-            let (from, to) = (from.max(self.window.0), to.min(self.window.1));
-            let columns = self.column(from, line.width).zip(self.column(to, line.width));
-            let Some((first, end)) = columns.filter(|(first, end)| end > first && to > from) else { continue };
-            let width = usize::from(end - first);
-            let whole = format!(" {name} {} ", units::seconds(to - from));
-            let apart = format!(" {name} ");
-            let fits = |text: &&str| text.chars().count() + if text.starts_with(' ') { 4 } else { 2 } <= width;
-            let text = [whole.as_str(), apart.as_str(), name, ""].into_iter().find(fits);
-            let text = text.unwrap_or("");
-            let long = text.chars().count();
-            // The playhead's time is on the same line, so the name goes to the larger part beside it.
-            let (mut from, mut room) = (0, width);
-            if let Some(column) = playhead_s.and_then(|at| self.column(at, line.width)) {
-                let (left, right) = (column.saturating_sub(TIME), column + TIME);
-                if left < end && right > first {
-                    let before = usize::from(left.saturating_sub(first));
-                    let after = usize::from(end.saturating_sub(right));
-                    (from, room) = if before >= after { (0, before) } else { (width - after, after) };
-                }
-            }
-            let text = if long + 2 <= room { text } else { "" };
-            let left = from + room.saturating_sub(long) / 2;
-            for x in 0..width {
-                let sign = if x == 0 {
-                    "├"
-                } else if x + 1 == width {
-                    "┤"
-                } else {
-                    "─"
-                };
-                buffer[(line.x + first + x as u16, line.y)].set_symbol(sign).set_style(rule);
-            }
-            buffer.set_string(line.x + first + left as u16, line.y, text, muted);
-        }
-    }
-
-    /// Draws numbers and hues of the stages at the left of the strip, the selected one bright.
-    pub(in crate::tui) fn draw_names(&self, buffer: &mut Buffer, area: Rect, rows: Rows, selected: Option<usize>) {
+    /// Draws numbers and hues of the stages at the left of the strip, the selected one bright, the limiting one amber.
+    pub(in crate::tui) fn draw_names(
+        &self,
+        buffer: &mut Buffer,
+        area: Rect,
+        rows: Rows,
+        (selected, limiting): (Option<usize>, Option<usize>),
+    ) {
         let count = self.simulated.timeline.replicas.len();
-        let hue = |stage: usize| self.shades.color(self.shades.stage(stage.min(count.saturating_sub(1)), count));
+        let hue = |stage: usize| {
+            self.shades.color(self.shades.stage(stage.min(count.saturating_sub(1)), &self.simulated.shown.places))
+        };
         let room = usize::from(area.width.saturating_sub(3));
         for row in 0..area.height {
             let stage = rows.stage_at(row);
@@ -336,7 +285,12 @@ impl Strip<'_> {
             if told {
                 let here =
                     selected.is_some_and(|s| rows.stage_at(row) == s || (rows.stage_at(row + 1) > s && s > stage));
-                let style = if here { self.theme.bold(Role::Text) } else { self.theme.fg(Role::Muted) };
+                let style = match (here, limiting == Some(stage)) {
+                    (true, true) => self.theme.bold(Role::Warning),
+                    (true, false) => self.theme.bold(Role::Text),
+                    (false, true) => self.theme.fg(Role::Warning),
+                    (false, false) => self.theme.fg(Role::Muted),
+                };
                 let name = self.simulated.shown.names.short(stage);
                 let name: String = name.chars().take(room).collect();
                 let left = room - name.chars().count();
@@ -345,66 +299,83 @@ impl Strip<'_> {
         }
     }
 
-    /// Width of the legend with a gap between entries, cells.
+    /// Width of the legend without its thin lines, with a gap between entries, cells.
     pub(in crate::tui) fn legend_width(&self, gap: u16) -> u16 {
-        let words = legend(self.simulated).into_iter().map(|(_, word)| word.chars().count() as u16 + 2 + gap);
+        let areas = legend(self.simulated).into_iter().filter(|entry| !entry.thin);
+        let words = areas.map(|entry| entry.word.chars().count() as u16 + 2 + gap);
         words.sum::<u16>().saturating_sub(gap)
     }
 
     /// Draws the legend on one line, right-aligned, as many entries as fit.
     pub(in crate::tui) fn draw_legend(&self, buffer: &mut Buffer, line: Rect) {
         let entries = legend(self.simulated);
+        let width = |gap: u16| entries.iter().map(|e| e.word.chars().count() as u16 + 2 + gap).sum::<u16>() - gap;
         // Reduce the gap before leaving entries out.
-        let gap = if self.legend_width(2) <= line.width { 2 } else { 1 };
-        let mut x = line.right().saturating_sub(self.legend_width(gap)).max(line.x);
-        for (activity, word) in entries {
-            let next = x + word.chars().count() as u16 + 2 + gap;
+        let gap = if width(2) <= line.width { 2 } else { 1 };
+        let all = if width(gap) <= line.width { width(gap) } else { self.legend_width(gap) };
+        let mut x = line.right().saturating_sub(all).max(line.x);
+        for entry in entries {
+            let next = x + entry.word.chars().count() as u16 + 2 + gap;
             if next > line.right() + gap {
                 break;
             }
-            let color = self.shades.color(self.shades.activity(activity));
-            let sign = if self.shades.coloured() { "■" } else { activity.fill() };
-            buffer.set_string(x, line.y, sign, Style::new().fg(color).remove_modifier(Modifier::BOLD));
-            buffer.set_string(x + 2, line.y, word, self.theme.fg(Role::Muted));
+            let color = self.shades.color(self.shades.activity(entry.activity));
+            buffer.set_string(
+                x,
+                line.y,
+                entry.sign(self.shades),
+                Style::new().fg(color).remove_modifier(Modifier::BOLD),
+            );
+            buffer.set_string(x + 2, line.y, entry.word, self.theme.fg(Role::Muted));
             x = next;
         }
     }
 }
 
-/// Activities of an iteration, with their names.
-pub(in crate::tui) fn legend(simulated: &Simulated) -> Vec<(Activity, &'static str)> {
-    let stages = &simulated.pipeline.stages;
-    let backward = stages.iter().any(|stage| stage.backward_s > stage.recompute_s);
-    let mut entries = vec![(Activity::Forward, if backward { "forward" } else { "compute" })];
-    if stages.iter().any(|stage| stage.recompute_s > 0.0) {
-        entries.push((Activity::Recompute, "recompute"));
-    }
-    if backward {
-        entries.push((Activity::Backward, "backward"));
-    }
-    if stages.iter().any(|stage| stage.all_reduce_s > 0.0) {
-        entries.push((Activity::Communication, "all-reduce"));
-    }
-    entries
+/// Entry of the legend.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::tui) struct Entry {
+    pub activity: Activity,
+    pub word: &'static str,
+    /// True if it is drawn as a thin line.
+    pub thin: bool,
 }
 
-/// End of warm-up and start of drain: the first backward pass of the first stage, and its last forward pass. `None` if
-/// the iteration has no such phases.
-fn phases(simulated: &Simulated) -> Option<(f64, f64)> {
-    if simulated.timeline.replicas.len() < 2 || simulated.pipeline.single_sample.is_some() {
-        return None;
-    }
-    let (mut warm, mut drain) = (f64::INFINITY, 0.0f64);
-    for replica in 0..simulated.timeline.replicas[0] {
-        for event in simulated.timeline.row(0, replica) {
-            match event.kind {
-                EventKind::Recompute | EventKind::Backward => warm = warm.min(event.start_s),
-                EventKind::Forward => drain = drain.max(event.end_s),
-                _ => {}
-            }
+impl Entry {
+    /// Sign of the entry.
+    pub(in crate::tui) fn sign(&self, shades: &Shades) -> &'static str {
+        match (self.thin, shades.coloured()) {
+            (true, true) => "─",
+            (true, false) => "→",
+            (false, true) => "■",
+            (false, false) => self.activity.fill(),
         }
     }
-    (warm.is_finite() && drain > 0.0).then(|| (warm.min(drain), drain.max(warm.min(drain))))
+}
+
+/// Activities of an iteration, with their names.
+pub(in crate::tui) fn legend(simulated: &Simulated) -> Vec<Entry> {
+    let stages = &simulated.pipeline.stages;
+    let any = |of: fn(&PipelineStage) -> f64| stages.iter().any(|stage| of(stage) > 0.0);
+    let backward = stages.iter().any(|stage| stage.backward_s > stage.recompute_s);
+    let entry = |activity, word| Entry { activity, word, thin: false };
+    let mut entries = vec![entry(Activity::Forward, if backward { "forward" } else { "compute" })];
+    if any(|stage| stage.recompute_s) {
+        entries.push(entry(Activity::Recompute, "recompute"));
+    }
+    if backward {
+        entries.push(entry(Activity::Backward, "backward"));
+    }
+    if any(|stage| stage.all_reduce_s) {
+        entries.push(entry(Activity::Communication, "all-reduce"));
+    }
+    if simulated.works(Work::Optimizer) {
+        entries.push(entry(Activity::Step, "step"));
+    }
+    if !simulated.pipeline.transfers.is_empty() {
+        entries.push(Entry { activity: Activity::Communication, word: "sends", thin: true });
+    }
+    entries
 }
 
 #[cfg(test)]
