@@ -141,6 +141,8 @@ pub enum Scope {
     Tree,
     /// Suggestions below the stages.
     Suggestions,
+    /// Remedies where nothing fits.
+    Remedies,
     /// All views of a model to be trained.
     Trained,
     /// Any list.
@@ -158,6 +160,7 @@ impl Scope {
             Scope::Of(view) => view.title(),
             Scope::Stages => "Editing the plan",
             Scope::Tree => "Stages and layers",
+            Scope::Remedies => "What would do",
             Scope::Suggestions => "What would help",
             Scope::Trained => "Models to be trained",
             Scope::Lists => "Lists",
@@ -184,6 +187,7 @@ impl Scope {
             Scope::Stages => (1 + list::WITH_PLAN as usize, 1),
             Scope::Tree => (1 + list::WITH_PLAN as usize, 2),
             Scope::Suggestions => (1 + list::WITH_PLAN as usize, 3),
+            Scope::Remedies => (1 + list::WITH_PLAN as usize, 4),
             Scope::Lists => (1 + views, 0),
             Scope::Trained => (1 + views, 1),
             Scope::Everywhere => (1 + views, 2),
@@ -254,6 +258,10 @@ const SUGGESTIONS: &[Entry] = &[
     entry(S::Suggestions, A::Decrease, &["left", "h"], "Before", "the previous suggestion", ""),
     entry(S::Suggestions, A::Increase, &["right", "l"], "Next", "the next suggestion", "choose"),
 ];
+
+/// Actions of the remedies.
+const REMEDIES: &[Entry] =
+    &[entry(S::Remedies, A::Edit, &["enter"], "Take it", "change this input, under which a layout fits", "take it")];
 
 /// Actions of every list.
 const LISTS: &[Entry] = &[
@@ -385,7 +393,7 @@ const fn joined<const N: usize>(parts: &[&[Entry]]) -> [Entry; N] {
 
 const OF_VIEWS: [Entry; count(&list::KEYS)] = joined(&list::KEYS);
 
-const PARTS: [&[Entry]; 7] = [PANEL, LAYOUT, SUGGESTIONS, &OF_VIEWS, LISTS, &list::SHOWS, EVERYWHERE];
+const PARTS: [&[Entry]; 8] = [PANEL, LAYOUT, SUGGESTIONS, REMEDIES, &OF_VIEWS, LISTS, &list::SHOWS, EVERYWHERE];
 
 /// All actions. If two entries have the same key, the first whose scope is in force wins.
 pub(crate) static TABLE: &[Entry] = &joined::<{ count(&PARTS) }>(&PARTS);

@@ -39,6 +39,7 @@ mod place;
 mod playing;
 mod readable;
 mod recent;
+mod remedies;
 mod request;
 mod schedule_editor;
 mod schedule_list;

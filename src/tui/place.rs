@@ -48,6 +48,8 @@ pub(super) enum Hit {
     Suggestions,
     /// Index of a value along the sweep's chart.
     Place(usize),
+    /// Index of a remedy, where nothing fits.
+    Remedy(usize),
     /// Column of the timeline, from its left edge.
     Time(usize),
     /// Strip of Overview.

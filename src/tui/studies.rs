@@ -28,9 +28,11 @@ pub(super) enum StudyKind {
     Axis,
     /// Other hardware.
     Hardware,
+    /// Changes under which something fits.
+    Remedies,
 }
 
-const KINDS: usize = 10;
+const KINDS: usize = 11;
 
 /// Running studies, by kind.
 #[derive(Debug, Default)]

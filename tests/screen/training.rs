@@ -10,9 +10,9 @@ use plantui::{
     workload::{self, Workload},
 };
 
-use ratatui::crossterm::event::KeyCode;
+use ratatui::crossterm::event::{KeyCode, KeyModifiers};
 
-use crate::{line, press, request};
+use crate::{line, press, request, snapshots};
 
 fn model() -> Arc<Workload> {
     Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"))
@@ -203,11 +203,54 @@ fn a_model_without_a_number_of_devices_opens_on_the_fewest_that_hold_a_layout() 
     screen.wait(std::time::Duration::from_millis(50));
     let text = screen.text();
     assert!(text.contains("64 devices hold no layout: planned for"), "{text}");
-    assert!(line(&text, "TP ").contains("ZeRO-1") && !text.contains("No plan keeps"), "{text}");
-    // Who asks for a number gets it.
-    let overrides = GivenLimits::default().with(LimitKind::Devices, 64);
-    let request = ScreenRequest { overrides, planner: "joint".into(), ..crate::request(model) };
-    let mut screen = Offscreen::new(request, 120, 36).expect("the request can be met");
+    assert!(line(&text, "TP ").contains("ZeRO-1") && !text.contains("No layout fits"), "{text}");
+}
+
+/// Screen of llama-3-70b on some H100.
+fn llama(devices: u32, size: (u16, u16)) -> Offscreen {
+    let model = Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"));
+    let overrides = GivenLimits::default().with(LimitKind::Devices, devices).with(LimitKind::Batch, 128);
+    let request = ScreenRequest { overrides, planner: "joint".into(), ..request(model) };
+    let mut screen = Offscreen::new(request, size.0, size.1).expect("the request can be met");
     screen.wait(std::time::Duration::from_millis(50));
-    assert!(screen.text().contains("No plan keeps these limits"), "{}", screen.text());
+    screen
+}
+
+#[test]
+fn who_asks_for_too_few_devices_is_told_what_would_do_and_takes_a_line() {
+    let mut screen = llama(8, (120, 36));
+    snapshots::compare("no-layout-120x36", &mut screen);
+    snapshots::compare("no-layout-80x24", &mut llama(8, (80, 24)));
+    screen.focus(Focus::View);
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Up);
+    press(&mut screen, KeyCode::Enter);
+    let text = screen.text();
+    assert!(line(&text, "devices").contains("24") && line(&text, "TP ").contains("ZeRO-1"), "{text}");
+}
+
+#[test]
+fn devices_step_by_machine_and_memory_stops_at_the_least_that_works() {
+    let mut screen = llama(64, (120, 36));
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Right);
+    assert!(line(&screen.text(), "▌devices").contains("72"), "{}", screen.text());
+    screen.key(KeyCode::Right, KeyModifiers::SHIFT);
+    assert!(line(&screen.text(), "▌devices").contains("73"), "{}", screen.text());
+    press(&mut screen, KeyCode::Left);
+    press(&mut screen, KeyCode::Left);
+    for _ in 0..2 {
+        press(&mut screen, KeyCode::Down);
+    }
+    for _ in 0..9 {
+        press(&mut screen, KeyCode::Left);
+    }
+    let text = screen.text();
+    assert!(text.contains("of memory is the least that holds a plan") && !text.contains("No layout"), "{text}");
+    // Below the fewest that hold a layout the knob stays where it was.
+    let mut screen = llama(24, (120, 36));
+    screen.focus(Focus::Panel);
+    press(&mut screen, KeyCode::Left);
+    let text = screen.text();
+    assert!(text.contains("no fewer devices hold a plan") && line(&text, "▌devices").contains("24"), "{text}");
 }

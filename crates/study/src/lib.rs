@@ -11,6 +11,7 @@ pub mod links;
 pub mod losses;
 pub mod nearest;
 pub mod prediction_gap;
+pub mod remedies;
 pub mod rivals;
 pub mod run;
 pub mod schedules;

@@ -112,6 +112,12 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
             hints.push((key, format!("{} {}", kind.label(), kind.format(value))));
         }
     }
+    if model.remedies().is_some_and(|own| own.count() > 0)
+        && model.focus == Focus::Panel
+        && let Some(key) = model.appearance.keymap.of_action(Action::NextPanel)
+    {
+        hints.push((key, "what would do".into()));
+    }
     let scopes = model.scopes();
     let idle = model.view.behaviour().idle(model);
     let near = |scope: Scope| scopes.contains(&scope) && scope != Scope::Everywhere && !idle.contains(&scope);
@@ -148,7 +154,8 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
             Action::BoundaryBack => both(Action::BoundaryForward, " "),
             _ => model.appearance.keymap.shown(i),
         };
-        hints.push((key, entry.hint.to_string()));
+        let by_one = entry.action == Action::IncreaseLarge && model.steps_machines();
+        hints.push((key, if by_one { "by one" } else { entry.hint }.to_string()));
     }
     // The key that plays the batch also works while the left panel has the focus.
     let offered = model.focus == Focus::Panel && model.simulation.simulated.is_some() && !plays;

@@ -178,7 +178,7 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     if shown.plan().is_some() {
         behaviour.draw(frame, inner, model, marks);
     } else {
-        no_plan::draw(frame, inner, model, shown);
+        no_plan::draw(frame, inner, model, marks, shown);
     }
     if model.stale() || behaviour.outdated(model) {
         fade(frame, inner, &model.appearance.theme);

@@ -11,8 +11,10 @@ use crate::{
         changes::Changes,
         convergence::Convergence,
         edits::Edits,
+        remedies::Remedies,
         shown::{ShownRun, Standing},
         studies::{Studies, StudyKind},
+        update::LimitStep,
         would_help::{Phase, WouldHelp},
     },
 };
@@ -89,6 +91,10 @@ pub(in crate::tui) struct Planning {
     pub(in crate::tui) studies: Studies,
     /// Suggestions of limits and options to change.
     pub(in crate::tui) would_help: WouldHelp,
+    /// Step of a limit whose plan is awaited.
+    pub(in crate::tui) step: Option<LimitStep>,
+    /// What would do if nothing fits.
+    pub(in crate::tui) remedies: Remedies,
     /// Effect of the last change.
     pub(in crate::tui) changes: Changes,
     /// Times of the last two requests.

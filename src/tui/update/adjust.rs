@@ -63,10 +63,7 @@ impl Model {
             (PanelRow::Limit(kind), Action::Reset) => {
                 return self.set_limits(self.session.limits.with(kind, self.session.first_limits.get(kind)));
             }
-            (PanelRow::Limit(kind), _) => {
-                let value = kind.step(self.session.limits.get(kind), up, large);
-                return self.set_limits(self.session.limits.with(kind, value));
-            }
+            (PanelRow::Limit(kind), _) => return self.step_limit(kind, up, large),
             (PanelRow::Dial(_), Action::Edit) => self.begin_typing(row),
             (PanelRow::Dial(i), Action::Reset) => {
                 let first = self.session.first_dials[i].value.clone();

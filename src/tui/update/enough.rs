@@ -23,6 +23,7 @@ impl Model {
         let assumed = session.limits.devices;
         let effects = self.set_limits(session.limits.with(LimitKind::Devices, f64::from(enough)));
         self.session.first_limits.devices = enough;
+        self.planning.remedies.opening = true;
         self.message =
             Some((Tone::Done, format!("{assumed} devices hold no layout: planned for {enough}, the fewest that do")));
         effects

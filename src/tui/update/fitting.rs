@@ -6,6 +6,7 @@ use crate::{
         action::Action,
         effect::Effects,
         model::{Model, Tone},
+        shown::ShownRun,
     },
     units,
 };
@@ -13,7 +14,12 @@ use crate::{
 impl Model {
     /// Value of a limit that the planner says makes a plan feasible, if none is now.
     pub(in crate::tui) fn fitting(&self, kind: LimitKind) -> Option<f64> {
-        let infeasible = self.planning.shown.as_ref()?.outcome.infeasible.as_ref()?;
+        self.fitting_in(self.planning.shown.as_ref()?, kind)
+    }
+
+    /// The same, as a result without a plan says.
+    pub(super) fn fitting_in(&self, shown: &ShownRun, kind: LimitKind) -> Option<f64> {
+        let infeasible = shown.outcome.infeasible.as_ref()?;
         match kind {
             // Rounded up to a short number.
             LimitKind::Memory => infeasible.smallest_memory_bytes.map(|bytes| {

@@ -212,6 +212,11 @@ impl Model {
                 self.layout.at = at;
                 return self.try_axis();
             }
+            Some(Hit::Remedy(row)) => {
+                self.focus = Focus::View;
+                let again = std::mem::replace(&mut self.planning.remedies.selected, row) == row;
+                return if again { self.act(Action::Edit) } else { vec![] };
+            }
             Some(Hit::PanelArea) => self.focus = Focus::Panel,
             Some(Hit::Suggestion(place)) => return self.click_suggestion(place),
             Some(Hit::Suggestions) => self.focus = Focus::View,

@@ -12,6 +12,7 @@ mod edits;
 mod enough;
 mod exchange;
 mod fitting;
+mod floor;
 mod incumbent;
 mod input;
 mod layout;
@@ -19,12 +20,15 @@ mod left_out;
 mod palette;
 mod playing;
 mod reload;
+mod remedies;
 mod schedules;
 mod session;
 mod studies;
 mod suggestions;
 mod workload;
 mod would_help;
+
+pub(in crate::tui) use floor::LimitStep;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -57,6 +61,9 @@ impl Model {
             Focus::Panel => scopes.push(Scope::Panel),
             Focus::Layout => scopes.push(Scope::Layout),
             Focus::View => {}
+        }
+        if self.remedies_heard() {
+            scopes.push(Scope::Remedies);
         }
         if self.suggestion().is_some() {
             scopes.push(Scope::Suggestions);
@@ -93,6 +100,11 @@ impl Model {
             Action::ShowWouldHelp => self.planning.fold_what_would_help(),
             _ if self.focus == Focus::Layout
                 && let Some(effects) = self.act_on_layout(action) =>
+            {
+                return effects;
+            }
+            _ if self.remedies_heard()
+                && let Some(effects) = self.act_on_remedies(action) =>
             {
                 return effects;
             }
@@ -255,6 +267,7 @@ impl Model {
     pub(in crate::tui) fn replan(&mut self) -> Effects {
         let planner = self.session.current_planner();
         self.planning.stopped = false;
+        self.planning.step = None;
         self.views.compare.preview = None;
         let mut effects = self.sweep_outdated();
         self.planning.refusal = self.session.refusals[self.session.planner].clone();
@@ -305,7 +318,8 @@ impl Model {
             let at_s = self.appearance.now.duration_since(running.begun).as_secs_f64();
             self.planning.convergence.sample(Point { at_s, best: progress.best, bound: progress.bound });
         }
-        let mut effects = self.look_for_incumbent();
+        let mut effects = self.take_sensible_devices();
+        effects.append(&mut self.look_for_incumbent());
         effects.append(&mut self.look_what_would_help());
         effects
     }
@@ -315,12 +329,18 @@ impl Model {
         let latest = self.planning.running.as_ref().is_some_and(|r| r.job == report.job);
         match report.news {
             News::Planned { shown, simulated } => {
+                if latest && let Some(effects) = self.answer_step(&shown) {
+                    return effects;
+                }
                 self.take_plan(shown.clone(), latest);
                 if let Some(simulated) = simulated {
                     self.take_simulated(simulated, latest);
                 }
                 let mut effects = self.try_axis();
                 effects.append(&mut self.take_enough_devices(&shown));
+                if latest {
+                    effects.append(&mut self.look_for_remedies(&shown));
+                }
                 if self.view == View::Hardware {
                     effects.append(&mut self.fill_hardware());
                 }

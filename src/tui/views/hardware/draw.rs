@@ -113,7 +113,7 @@ fn whole(text: &str, width: usize) -> String {
 
 /// Days and cost of a cell.
 fn cost(own: &CellFigures, devices: u32, price: Option<f64>, tokens: f64) -> Option<CostPart> {
-    CostPart::of(price, Some(tokens), own.tokens_per_s, devices.into())
+    CostPart::of(price, Some(tokens), own.figures.tokens_per_s, devices.into())
 }
 
 /// Lines of a cell: speed, days and cost, layout.
@@ -122,12 +122,12 @@ fn lines(state: &State, (row, column): (usize, usize), devices: u32, price: Opti
         None => vec![("…".into(), Role::Muted)],
         Some(Err(reason)) => vec![(format!("✗ {reason}"), Role::Bad)],
         Some(Ok(own)) => {
-            let rate = units::number(own.tokens_per_s / f64::from(devices));
+            let rate = units::number(own.figures.per_device());
             let cost = cost(own, devices, price, state.tokens);
             let days = cost.and_then(|cost| cost.days).map(|days| format!("{} d", units::number(days)));
             let total = cost.and_then(|cost| cost.total).map(|total| format!("  {}", units::money(total)));
             vec![
-                (format!("{rate} tok/s {}", own.mfu), Role::Text),
+                (format!("{rate} tok/s {}", own.figures.mfu), Role::Text),
                 (format!("{}{}", days.unwrap_or_default(), total.unwrap_or_default()), Role::Text),
                 (own.layout.clone(), Role::Muted),
             ]

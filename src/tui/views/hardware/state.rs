@@ -1,17 +1,15 @@
 //! Grid of hardware and numbers of devices.
 
+use crate::study::remedies::TrainedFigures;
+
 /// Figures of a plan in one cell, or why there is none.
 pub(super) type CellResult = Result<CellFigures, String>;
 
 /// Figures of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::tui) struct CellFigures {
-    /// Iteration time, seconds.
-    pub iteration_s: f64,
-    /// Tokens per second on all devices.
-    pub tokens_per_s: f64,
-    /// Model FLOP utilisation, in words.
-    pub mfu: String,
+    /// Figures of its plan.
+    pub figures: TrainedFigures,
     /// Layout in short: `TP 4 CP 2 PP 4 DP 2`.
     pub layout: String,
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::state::{CellFigures, CellResult, HardwareGrid};
 use crate::{
-    cluster::{GivenLimits, LimitKind, Limits},
+    cluster::{LimitKind, Limits},
     family::{self, dial},
     planner::{Outcome, Problem, Search},
     run,
+    study::remedies::TrainedFigures,
     tui::{
         action::Action,
         effect::Effects,
@@ -65,24 +66,9 @@ impl Model {
             self.message = Some((Tone::Refused, format!("{devices} {id}: {reason}")));
             return vec![];
         }
-        let mut effects = vec![];
-        if self.hardware().as_deref() != Some(id) {
-            match dial::turned(&self.session.workload, DIAL, id) {
-                Ok(workload) => effects = self.take_turned(workload),
-                Err(error) => {
-                    self.message = Some((Tone::Refused, error.to_string()));
-                    return vec![];
-                }
-            }
-        }
-        effects.append(&mut self.set_limits(self.session.limits.with(LimitKind::Devices, f64::from(devices))));
+        let effects = self.take_hardware(id, Some(devices));
         self.message = Some((Tone::Done, format!("{devices} {id}")));
         effects
-    }
-
-    /// Id of the hardware in force.
-    fn hardware(&self) -> Option<String> {
-        self.session.dials.iter().find(|dial| dial.id == DIAL).map(|dial| dial.value.clone())
     }
 
     /// Everything but hardware, memory and devices, in one text.
@@ -133,9 +119,7 @@ impl Model {
         });
         let planner = self.session.current_planner();
         let options = self.session.options[self.session.planner].clone();
-        let mut kept = self.session().limits(&GivenLimits::default());
-        kept.set(LimitKind::Memory, None::<f64>);
-        kept.machines = None;
+        let kept = self.stated_limits();
         let (workload, defaults) = (Arc::clone(&self.session.workload), self.session.defaults.clone());
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
             for (row, column) in order {
@@ -189,18 +173,9 @@ fn figures(workload: &Workload, limits: &Limits, outcome: &Outcome) -> CellResul
             None => "has no layout".into(),
         });
     };
-    let profile = workload.training().ok_or("is no model to be trained")?;
-    let own = plan.configuration().ok_or("has no layout")?;
-    let named = family::of(workload).plan_figures(limits, plan);
-    let mfu = named.into_iter().find(|figure| figure.name == "MFU").map(|figure| figure.value);
-    let layout = &own.layout;
+    let figures = TrainedFigures::of(workload, limits, plan, seconds).ok_or("has no layout")?;
     let axes = [Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert].into_iter();
-    let degree = |axis: Axis| axis.of(layout).filter(|n| *n > 1).map(|n| format!("{}{n}", axis.label()));
-    let axes: Vec<String> = axes.filter_map(degree).collect();
-    Ok(CellFigures {
-        iteration_s: seconds,
-        tokens_per_s: f64::from(limits.samples()) * profile.sequence as f64 / seconds,
-        mfu: mfu.unwrap_or_default(),
-        layout: axes.join(" "),
-    })
+    let degree = |axis: Axis| axis.of(&figures.layout).filter(|n| *n > 1).map(|n| format!("{}{n}", axis.label()));
+    let layout: Vec<String> = axes.filter_map(degree).collect();
+    Ok(CellFigures { layout: layout.join(" "), figures })
 }
