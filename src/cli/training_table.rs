@@ -37,10 +37,11 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
         "memory",
         &of_limit,
         "recompute",
-        "DP x TP",
+        "DP x CP x TP",
     ];
     let mut rows = vec![head.map(String::from).to_vec()];
     let bottleneck = score.bottleneck();
+    let context = plan.configuration().map_or(1, |configuration| configuration.layout.context);
     for (index, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
         let layers = stage.nodes.iter().filter(|&&node| family.is_layer(node)).count();
         let again = stage.recomputed();
@@ -56,7 +57,7 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
             units::bytes_beside(scored.memory_bytes, limits.memory_limit()),
             units::percent(scored.memory_bytes / limits.memory_limit()),
             format!("{again} of {layers}"),
-            format!("{} x {}", stage.data_parallel, stage.tensor_parallel),
+            format!("{} x {context} x {}", stage.data_parallel / context, stage.tensor_parallel),
         ]);
     }
     table(text, &rows);

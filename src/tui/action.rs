@@ -55,6 +55,8 @@ pub enum Action {
     RenamePin,
     Mark,
     SideBySide,
+    FilterAxis,
+    Groups,
     Preview,
     SortNext,
     SortPrevious,
@@ -228,15 +230,22 @@ use Scope as S;
 
 /// Actions of the left panel.
 const PANEL: &[Entry] = &[
-    entry(S::Panel, A::Decrease, &["left", "h"], "Decrease", "one step down, or the previous choice", "change"),
-    entry(S::Panel, A::Increase, &["right", "l"], "Increase", "one step up, or the next choice", ""),
-    entry(S::Panel, A::DecreaseLarge, &["shift-left", "H"], "Decrease much", "a large step down: half the devices", ""),
+    entry(S::Panel, A::Decrease, &["left"], "Decrease", "one step down, or the previous choice", "change"),
+    entry(S::Panel, A::Increase, &["right"], "Increase", "one step up, or the next choice", ""),
+    entry(
+        S::Panel,
+        A::DecreaseLarge,
+        &["shift-left", "H"],
+        "Decrease much",
+        "a large step down: half the devices; of a model, one device",
+        "",
+    ),
     entry(
         S::Panel,
         A::IncreaseLarge,
         &["shift-right", "L"],
         "Increase much",
-        "a large step up: twice the devices",
+        "a large step up: twice the devices; of a model, one device",
         "double",
     ),
     entry(S::Panel, A::Edit, &["enter"], "Edit", "type a value with its unit, or take the choice", "edit"),
@@ -245,8 +254,8 @@ const PANEL: &[Entry] = &[
 
 /// Actions of the knobs.
 const LAYOUT: &[Entry] = &[
-    entry(S::Layout, A::Decrease, &["left", "h"], "Smaller", "pin the axis to its next smaller value", "turn"),
-    entry(S::Layout, A::Increase, &["right", "l"], "Larger", "pin the axis to its next larger value", ""),
+    entry(S::Layout, A::Decrease, &["left"], "Smaller", "pin the axis to its next smaller value", "turn"),
+    entry(S::Layout, A::Increase, &["right"], "Larger", "pin the axis to its next larger value", ""),
     entry(S::Layout, A::Up, &["up", "k"], "Axis before", "the axis to the left", "axis"),
     entry(S::Layout, A::Down, &["down", "j"], "Next axis", "the axis to the right", ""),
     entry(S::Layout, A::Reset, &["backspace", "delete"], "Free", "let the planner choose the axis", "free"),
@@ -255,13 +264,17 @@ const LAYOUT: &[Entry] = &[
 /// Actions of the suggestions.
 const SUGGESTIONS: &[Entry] = &[
     entry(S::Suggestions, A::Edit, &["enter"], "Take it", "set the limit or option as suggested", "take"),
-    entry(S::Suggestions, A::Decrease, &["left", "h"], "Before", "the previous suggestion", ""),
-    entry(S::Suggestions, A::Increase, &["right", "l"], "Next", "the next suggestion", "choose"),
+    entry(S::Suggestions, A::Decrease, &["left"], "Before", "the previous suggestion", ""),
+    entry(S::Suggestions, A::Increase, &["right"], "Next", "the next suggestion", "choose"),
 ];
 
 /// Actions of the remedies.
 const REMEDIES: &[Entry] =
     &[entry(S::Remedies, A::Edit, &["enter"], "Take it", "change this input, under which a layout fits", "take it")];
+
+/// Actions for a model to be trained, in all views.
+const TRAINED: &[Entry] =
+    &[entry(S::Trained, A::Groups, &["c"], "Groups", "the devices by their groups, one map an axis", "groups")];
 
 /// Actions of every list.
 const LISTS: &[Entry] = &[
@@ -355,7 +368,7 @@ const EVERYWHERE: &[Entry] = &[
     entry(S::Everywhere, A::Export, &["e"], "Export", "write the plan to a file", "export"),
     entry(S::Everywhere, A::Open, &["o"], "Open", "load another workload, or a plan to compare with", "open"),
     entry(S::Everywhere, A::Reload, &["f5"], "Read again", "load the workload's file again; changed limits stay", ""),
-    entry(S::Everywhere, A::Copy, &["c"], "Copy plan", "the plan's JSON to the clipboard (OSC 52)", ""),
+    entry(S::Everywhere, A::Copy, &["C"], "Copy plan", "the plan's JSON to the clipboard (OSC 52)", ""),
     entry(S::Everywhere, A::SaveScreen, &["S"], "Save screen", "this screen as an SVG picture", ""),
     entry(S::Everywhere, A::NextTheme, &["ctrl-t"], "Next theme", "change the colours", ""),
     entry(S::Everywhere, A::Palette, &[":"], "Command", "find an action by its name", "command"),
@@ -393,7 +406,8 @@ const fn joined<const N: usize>(parts: &[&[Entry]]) -> [Entry; N] {
 
 const OF_VIEWS: [Entry; count(&list::KEYS)] = joined(&list::KEYS);
 
-const PARTS: [&[Entry]; 8] = [PANEL, LAYOUT, SUGGESTIONS, REMEDIES, &OF_VIEWS, LISTS, &list::SHOWS, EVERYWHERE];
+const PARTS: [&[Entry]; 9] =
+    [PANEL, LAYOUT, SUGGESTIONS, REMEDIES, &OF_VIEWS, LISTS, &list::SHOWS, TRAINED, EVERYWHERE];
 
 /// All actions. If two entries have the same key, the first whose scope is in force wins.
 pub(crate) static TABLE: &[Entry] = &joined::<{ count(&PARTS) }>(&PARTS);

@@ -198,6 +198,12 @@ impl Keymap {
         heard.map(|(entry, _)| entry.action)
     }
 
+    /// Scope in which a key press means something, where it means nothing in these scopes.
+    pub(super) fn elsewhere(&self, key: &KeyEvent) -> Option<Scope> {
+        let mut entries = TABLE.iter().zip(&self.keys);
+        entries.find(|(_, keys)| keys.iter().any(|own| own.is(key))).map(|(entry, _)| entry.scope)
+    }
+
     /// Shown key of an entry; empty if it has none.
     pub fn shown(&self, entry: usize) -> String {
         self.keys[entry].first().map(|key| self.spell(key)).unwrap_or_default()

@@ -33,9 +33,25 @@ pub(super) struct Names {
     pub unused: String,
     /// Machines of each stage's devices, `machine 2`; empty if there is only one machine or they are unknown.
     machines: Vec<String>,
+    /// Context-parallel degree, which the replicas of a stage include; 1 for most families.
+    context: u32,
 }
 
 impl Names {
+    /// Head of the degrees of a stage: `DP × TP`, with the context degree if there is one.
+    pub(super) fn degrees_head(&self) -> &'static str {
+        if self.context > 1 { "DP·CP·TP" } else { "DP × TP" }
+    }
+
+    /// Degrees of a stage: `8 × 4`.
+    pub(super) fn degrees_of(&self, stage: &Stage) -> String {
+        let (data, tensor) = (stage.data_parallel, stage.tensor_parallel);
+        match self.context {
+            0 | 1 => format!("{data} × {tensor}"),
+            context => format!("{}·{context}·{tensor}", data / context),
+        }
+    }
+
     /// Names for a plan of a workload.
     pub(super) fn new(workload: &Workload, limits: &Limits, plan: &Plan) -> Self {
         let degrees = plan.stages.iter().any(|stage| stage.device_count() > 1);
@@ -43,7 +59,7 @@ impl Names {
         if family::of(workload).stages_are_devices() {
             let stages = devices(plan);
             let (used, unused) = (used(&stages, limits), unused(&stages, limits));
-            return Names { stages, noun: "device", nodes, degrees, used, unused, machines: vec![] };
+            return Names { stages, noun: "device", nodes, degrees, used, unused, machines: vec![], context: 1 };
         }
         let stages =
             (1..=plan.stages.len()).map(|i| Name { long: format!("stage {i}"), short: i.to_string(), cpu: false });
@@ -57,7 +73,8 @@ impl Names {
         let left = limits.devices.saturating_sub(plan.devices_used());
         let unused = if left == 0 { String::new() } else { units::counted(left as usize, "device") };
         let machines = machines(limits, plan);
-        Names { stages: stages.collect(), noun: "stage", nodes, degrees, used, unused, machines }
+        let context = plan.configuration().map_or(1, |configuration| configuration.layout.context);
+        Names { stages: stages.collect(), noun: "stage", nodes, degrees, used, unused, machines, context }
     }
 
     /// Noun of the nodes as the head of a column of a width, with a blank before it.

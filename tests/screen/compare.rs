@@ -273,7 +273,7 @@ fn plans_with_too_few_or_too_many_stages_are_refused_and_never_break_the_screen(
     request.planner = native.info().id.into();
     let mut screen = screen(request);
     press(&mut screen, KeyCode::F(1));
-    screen.keys("c");
+    screen.keys("C");
     let mut plan: serde_json::Value = serde_json::from_str(&screen.clipboard.take().expect("it was copied")).unwrap();
     // What the file says of the whole plan would contradict what becomes of it.
     let fields = ["schema", "workload", "limits", "stages", "operators"];
@@ -386,7 +386,7 @@ fn another_schedule_plays_every_row_again() {
 fn plans_from_files_are_pinned_if_they_belong_to_the_workload() {
     let folder = tempfile::tempdir().unwrap();
     let mut screen = table();
-    screen.keys("c");
+    screen.keys("C");
     let plan = screen.clipboard.take().expect("the plan was copied");
     let path = folder.path().join("mine.json");
     fs::write(&path, &plan).unwrap();

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use plantui::{
     cluster::{GivenLimits, LimitKind, Machines},
-    tui::{Offscreen, ScreenRequest},
+    tui::{Focus, Offscreen, ScreenRequest},
     workload::{self, Workload},
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{line, press, request, stages};
+use crate::{line, press, request, snapshots, stages};
 
 fn input(name: &str) -> Arc<Workload> {
     let path = format!("{}/inputs/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -80,4 +80,23 @@ fn links_are_shown_with_their_unit() {
         let row = text.lines().find(|line| line.contains(label) && line.contains(value));
         assert!(row.is_some(), "no {label} {value} in\n{text}");
     }
+}
+
+#[test]
+fn groups_of_a_device_are_told_axis_by_axis() {
+    let model = Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"));
+    let overrides = GivenLimits::default().with(LimitKind::Devices, 64).with(LimitKind::Batch, 128);
+    let request = ScreenRequest { overrides, planner: "joint".into(), ..request(model) };
+    let mut screen = Offscreen::new(request, 120, 36).expect("the request can be met");
+    screen.focus(Focus::View);
+    screen.keys("c");
+    press(&mut screen, KeyCode::Down);
+    for _ in 0..5 {
+        press(&mut screen, KeyCode::Right);
+    }
+    snapshots::compare("groups-120x36", &mut screen);
+    let text = screen.text();
+    assert!(text.contains("12–15") && text.contains("13 → 29 → 45 → 61"), "{text}");
+    press(&mut screen, KeyCode::Esc);
+    assert!(!screen.text().contains("and its groups"), "{}", screen.text());
 }

@@ -147,7 +147,7 @@ fn a_changed_limit_keeps_the_edited_plan_and_another_planner_does_not() {
 fn an_edited_plan_is_exported_and_checked_like_any_other() {
     let workload = Arc::new(workload::builtin());
     let mut screen = builtin();
-    screen.keys("[c");
+    screen.keys("[C");
     let text = screen.clipboard.take().expect("a plan was copied");
     let value: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
     assert_eq!(value["planner"]["id"], "hand-edited");
@@ -159,7 +159,7 @@ fn an_edited_plan_is_exported_and_checked_like_any_other() {
     let claimed = loaded.claims.value.expect("it says what it is worth");
     assert!((score.value - claimed).abs() <= 1e-9 * claimed, "{} is not {claimed}", score.value);
     // One that breaks a rule says so and can be read as well.
-    screen.keys("0]]]c");
+    screen.keys("0]]]C");
     let text = screen.clipboard.take().expect("a plan was copied");
     let loaded = family::read::read(&workload, &text, "plan.json").expect("it can be read");
     assert!(!check(&workload, &limits, &loaded.plan).is_valid());

@@ -82,3 +82,20 @@ fn planners_are_compared_where_there_is_no_layout() {
     screen.keys("5");
     assert_eq!(screen.view(), View::Frontier);
 }
+
+#[test]
+fn two_layouts_stand_side_by_side_with_each_change_and_alike_ones_alone() {
+    let mut screen = opened(120, 36);
+    screen.keys("F");
+    let text = screen.text();
+    assert!(text.contains(", only TP 4") && !text.contains("● TP 8"), "{text}");
+    screen.keys("FFF");
+    assert!(!screen.text().contains(", only "), "{}", screen.text());
+    for _ in 0..4 {
+        press(&mut screen, KeyCode::Down);
+    }
+    screen.keys("v");
+    compare("frontier-beside-120x36", &mut screen);
+    press(&mut screen, KeyCode::Esc);
+    assert!(screen.text().contains("slower"), "the table is back\n{}", screen.text());
+}

@@ -360,7 +360,7 @@ fn the_panel_folds_and_comes_back() {
 #[test]
 fn what_is_copied_is_the_plan_and_checks_out() {
     let mut screen = screen(request(tiny()));
-    screen.keys("c");
+    screen.keys("C");
     let text = screen.clipboard.clone().expect("something was copied");
     let workload = tiny();
     let loaded = family::read::read(&workload, &text, "clipboard").unwrap();

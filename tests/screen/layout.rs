@@ -23,7 +23,7 @@ fn opened(width: u16, height: u16) -> Offscreen {
 
 /// Axes of the title, without blanks that keep their place.
 fn title(screen: &mut Offscreen) -> String {
-    let text = line(&screen.text(), "TP ");
+    let text = line(&screen.text(), "mbs ");
     text.rsplit('│').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -48,7 +48,7 @@ fn a_knob_tells_the_price_of_its_values_pins_one_and_is_freed() {
     let sentence = line(&text, "TP 4 is free: the planner chose it.");
     assert!(sentence.contains("8 costs 1.6%") && sentence.contains("2 costs"), "{sentence}");
     press(&mut screen, KeyCode::Right);
-    assert!(title(&mut screen).starts_with("◂TP 8 ▸· CP 1"), "{}", screen.text());
+    assert!(title(&mut screen).starts_with("◂TP=8 ▸· CP 1"), "{}", screen.text());
     let sentence = line(&screen.text(), "TP 8 is pinned");
     assert!(sentence.contains("free saves 1.6%"), "{sentence}");
     // No layout has sixteen tensor ranks: the knob stays, and says so.
@@ -79,5 +79,5 @@ fn every_axis_has_its_knob_and_none_is_in_the_panel_as_well() {
     press(&mut screen, KeyCode::Right);
     assert!(screen.text().contains("free is as fast,  always costs"), "{}", screen.text());
     press(&mut screen, KeyCode::Right);
-    assert!(title(&mut screen).contains("◂recompute full"), "{}", screen.text());
+    assert!(title(&mut screen).contains("◂recompute=full"), "{}", screen.text());
 }

@@ -162,7 +162,7 @@ fn a_name_and_a_value_set_it() {
     assert!(preview.contains("▌ devices 128  now 64"), "{preview}");
     assert!(line(&after, "devices ").contains("128"), "{after}");
     let (_, after) = typed("tp 8");
-    assert!(line(&after, "ZeRO-1").contains("TP 8"), "{after}");
+    assert!(line(&after, "ZeRO-1").contains("TP=8"), "{after}");
     let (_, after) = typed("hardware=b200");
     assert!(after.contains("hardware          b200"), "{after}");
     // The change is told with its cause, not with the memory that came with it.

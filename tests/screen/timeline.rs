@@ -150,7 +150,7 @@ fn compare_and_exports_play_the_same() {
     press(&mut screen, KeyCode::Right);
     let simulated = batch(&screen.text());
     assert!(!figure(&screen.text()).is_empty());
-    screen.keys("c");
+    screen.keys("C");
     let document: serde_json::Value = serde_json::from_str(screen.clipboard.as_ref().unwrap()).unwrap();
     let seconds = document["simulation"]["iteration_s"].as_f64().unwrap();
     assert_eq!(plantui::units::seconds(seconds), simulated);

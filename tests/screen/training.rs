@@ -252,5 +252,5 @@ fn devices_step_by_machine_and_memory_stops_at_the_least_that_works() {
     screen.focus(Focus::Panel);
     press(&mut screen, KeyCode::Left);
     let text = screen.text();
-    assert!(text.contains("no fewer devices hold a plan") && line(&text, "▌devices").contains("24"), "{text}");
+    assert!(text.contains("no fewer whole machines hold a plan") && line(&text, "▌devices").contains("24"), "{text}");
 }

@@ -22,7 +22,7 @@ use plantui_planners::{OptionSpec, OptionValue, Outcome, Planner, Problem, Searc
 use crate::run;
 
 /// Hardware that is tried beside what the caller names.
-const USUAL: [&str; 6] = ["a100-80", "h100", "h200", "b200", "gb300", "mi300x"];
+const USUAL: [&str; 7] = ["a100-80", "h100", "h200", "b200", "gb200", "gb300", "mi300x"];
 /// Multiples of the least number of devices among which the most efficient one is looked for; of other hardware, the
 /// first alone.
 const MULTIPLES: [f64; 3] = [2.0, 1.5, 4.0];

@@ -71,7 +71,7 @@ fn bubble(fast: NamedPlan<'_>, slow: NamedPlan<'_>) -> Option<String> {
         return None;
     }
     let fewer = stages(slow)?.checked_sub(stages(fast)?).filter(|fewer| *fewer > 0);
-    let against = format!("bubble {} against {}", units::percent(own), units::percent(other));
+    let against = format!("idle {} against {}", units::percent(own), units::percent(other));
     Some(match fewer {
         Some(1) => format!("one stage fewer shortens warm-up and drain ({against})"),
         Some(fewer) => format!("{fewer} fewer stages shorten warm-up and drain ({against})"),

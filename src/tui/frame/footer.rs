@@ -13,7 +13,7 @@ use crate::{
     tui::{
         action::{Action, Entry, Scope, TABLE},
         keymap,
-        model::{Focus, Model, Tone},
+        model::{Focus, Model, Tone, View},
         overlay::Overlay,
         paint::text::{clip, plain, wrap},
         playing::Playhead,
@@ -101,6 +101,12 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     let mut hints = vec![];
     if model.progress_shown() {
         hints.push(pair("esc", "stop and keep the best plan"));
+    }
+    if model.views.frontier.beside.is_some()
+        && model.view == View::Frontier
+        && let Some(key) = model.appearance.keymap.of_action(Action::Back)
+    {
+        hints.push((key, "all layouts".into()));
     }
     if model.previewed().is_some()
         && let Some(key) = model.appearance.keymap.of_action(Action::Back)

@@ -60,6 +60,9 @@ fn width_of(spans: &[Span<'_>]) -> usize {
     spans.iter().map(Span::width).sum()
 }
 
+/// Width from which pinned axes stand beside the proof, cells.
+const WIDE: u16 = 110;
+
 fn left(model: &Model, width: usize) -> Line<'static> {
     let theme = &model.appearance.theme;
     let workload = &model.session.workload;
@@ -101,6 +104,16 @@ fn result(model: &Model) -> Vec<Span<'static>> {
     let Some(shown) = &model.planning.shown else { return vec![] };
     let maker = model.previewed().unwrap_or(shown.planner.name);
     let mut spans = vec![name(maker), status(shown.outcome.status, shown.outcome.gap(), theme)];
+    let pinned: Vec<String> = model
+        .layout_title()
+        .axes
+        .iter()
+        .filter(|own| own.pinned)
+        .map(|own| format!("{} {}", own.axis.name(), own.text.trim()))
+        .collect();
+    if !pinned.is_empty() && model.appearance.size.0 >= WIDE {
+        spans.push(Span::styled(format!(" with {}", pinned.join(", ")), theme.fg(Role::Accent)));
+    }
     // The simulated figure comes first, the planner's own beside it.
     let simulated =
         model.simulation.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown.as_ref()));

@@ -118,6 +118,8 @@ fn parts(title: &LayoutTitle, style: TitleStyle) -> Vec<TitlePart> {
         let value = if style.slots { format!("{text:<0$}", own.axis.width()) } else { text.to_string() };
         let label = match own.axis {
             Axis::Virtual => own.axis.label().to_string(),
+            // A pinned value is told apart without colour too.
+            axis if own.pinned => format!("{}=", axis.label()),
             axis => format!("{} ", axis.label()),
         };
         parts.push(TitlePart { label, value, pinned: own.pinned, knob, close: own.axis == Axis::Virtual });

@@ -122,7 +122,7 @@ fn draw_remedies(
         let bar = BAR.min(area.width.saturating_sub(36));
         let cells = ((limit / bytes).clamp(0.0, 1.0) * f64::from(bar)).round() as usize;
         let bar = Line::from(vec![
-            Span::styled("needed  ", muted),
+            Span::styled("there   ", muted),
             Span::styled("▄".repeat(cells), theme.fg(Role::Bad)),
             Span::styled("▄".repeat(usize::from(bar) - cells), theme.fg(Role::Border)),
             Span::styled(format!("  {} of {}", units::percent(limit / bytes), units::bytes(bytes)), muted),

@@ -11,8 +11,8 @@ use crate::{
     units,
 };
 
-/// Name of the row of a stage's degrees.
-pub(in crate::tui) const DEGREES: &str = "DP × TP";
+/// Beginning of the name of the row of a stage's degrees.
+pub(in crate::tui) const DEGREES: &str = "DP";
 
 /// Name of the part of the time for transfers.
 pub(in crate::tui) const COMMUNICATION: &str = "communication";
@@ -73,7 +73,9 @@ impl Facts {
         };
         let told = |name: &str| facts.time.iter().find(|part| part.1 == name).map(|part| part.2);
         let whole = told(COMMUNICATION).filter(|seconds| *seconds > 0.0 && shown.operators.is_none());
-        let share = simulated.filter(|simulated| simulated.setup.settings.overlap).and_then(|s| s.hidden(index));
+        // Transfers that count within passes are the part that is not hidden.
+        let apart = simulated.filter(|simulated| !within_passes(simulated, scored));
+        let share = apart.filter(|simulated| simulated.setup.settings.overlap).and_then(|s| s.hidden(index));
         facts.hidden_s = whole.zip(share).map(|(seconds, share)| seconds * share);
         // If replicas take turns, the parts are per microbatch of one replica, and loads a fraction of that.
         let own = simulated.and_then(|simulated| simulated.pipeline.stages.get(index));
@@ -91,7 +93,7 @@ impl Facts {
                 (false, true) => "passes hide communication",
                 (false, false) => "",
             };
-            facts.rows.push((DEGREES, format!("{} × {}", stage.data_parallel, stage.tensor_parallel)));
+            facts.rows.push((names.degrees_head(), names.degrees_of(stage)));
         }
         if scored.in_flight > 0 {
             facts.rows.push(("in flight", scored.in_flight.to_string()));

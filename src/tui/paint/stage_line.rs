@@ -37,7 +37,7 @@ pub(in crate::tui) fn stage(theme: &Theme, facts: &Facts, hue: Style, limit: f64
     };
     let mut phrases = vec![vec![Span::styled("█ ", hue), Span::styled(facts.title.clone(), theme.bold(Role::Text))]];
     let row = |wanted: &str| facts.rows.iter().find(|(name, _)| *name == wanted);
-    if let Some((name, value)) = row(DEGREES) {
+    if let Some((name, value)) = facts.rows.iter().find(|(name, _)| name.starts_with(DEGREES)) {
         phrases.push(pair(name, value.clone()));
     }
     if let Some(peak) = facts.peak_bytes {

@@ -11,6 +11,9 @@ use crate::{
 /// Proven gap below which a plan is not marked with a warning.
 const NEAR: f64 = 0.03;
 
+/// Idle fraction of an iteration from which it is marked.
+pub(in crate::tui) const MUCH_IDLE: f64 = 0.2;
+
 /// Sign and word for the end of a run.
 pub(in crate::tui) fn status(status: Status, gap: Option<f64>, theme: &Theme) -> Span<'static> {
     match status {

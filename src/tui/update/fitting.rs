@@ -27,7 +27,11 @@ impl Model {
                     true => (1e9, 1e6),
                     false => (f64::from(1 << 30), f64::from(1 << 20)),
                 };
-                let unit = if bytes >= large { large / 10.0 } else { small };
+                let unit = match bytes {
+                    bytes if bytes >= 10.0 * large => large / 10.0,
+                    bytes if bytes >= large => large / 100.0,
+                    _ => small,
+                };
                 (bytes / unit).ceil() * unit
             }),
             LimitKind::Devices => infeasible.fewest_devices.map(f64::from),

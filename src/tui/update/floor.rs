@@ -93,12 +93,12 @@ impl Model {
                 Some(effects)
             }
             LimitKind::Devices => {
-                let needs = infeasible.smallest_memory_bytes.map_or("no layout".to_string(), |bytes| {
+                let needs = infeasible.smallest_memory_bytes.map_or("have no layout".to_string(), |bytes| {
                     let limit = shown.limits.memory_limit();
-                    format!("{} of {}", units::bytes_beside(bytes, limit), units::bytes_exact(limit))
+                    format!("need {} of {}", units::bytes_beside(bytes, limit), units::bytes_exact(limit))
                 });
                 let mut over = step.over.clone();
-                over.push(format!("{asked} devices need {needs}"));
+                over.push(format!("{asked} devices {needs}"));
                 let next = self.next_limit(kind, step.up, step.large);
                 let trained = self.session.workload.training().is_some();
                 #[allow(clippy::float_cmp, reason = "a step that stays where it is")]
@@ -109,7 +109,8 @@ impl Model {
                 }
                 let effects = self.set_limits(step.before);
                 let fewer = if step.up { "more" } else { "fewer" };
-                self.message = Some((Tone::Refused, format!("no {fewer} devices hold a plan: {}", over[0])));
+                let noun = if trained && !step.large { "whole machines" } else { "devices" };
+                self.message = Some((Tone::Refused, format!("no {fewer} {noun} hold a plan: {}", over[0])));
                 Some(effects)
             }
             _ => None,

@@ -76,7 +76,12 @@ impl Model {
         match self.appearance.keymap.lookup(key, &self.scopes()) {
             Some(Action::Back) if had_message && self.planning.running.is_none() => vec![],
             Some(action) => self.act(action),
-            None => vec![],
+            None => {
+                let belongs = self.appearance.keymap.elsewhere(key).map(Scope::title);
+                let told = belongs.map(|title| format!("this key does nothing here: it belongs to {title}"));
+                self.message = told.map(|told| (Tone::Refused, told));
+                vec![]
+            }
         }
     }
 

@@ -83,7 +83,13 @@ impl Model {
             Action::Back => return self.back(),
             Action::Show(view) => {
                 self.view = view;
-                return view.behaviour().opened(self);
+                // Who turns knobs goes on turning them.
+                let turns = self.focus == Focus::Layout;
+                let effects = view.behaviour().opened(self);
+                if turns {
+                    self.focus = Focus::Layout;
+                }
+                return effects;
             }
             Action::NextPanel => return self.turn_focus(true),
             Action::PreviousPanel => return self.turn_focus(false),
@@ -135,6 +141,7 @@ impl Model {
             Action::Convergence => self.planning.chart = !self.planning.chart,
             Action::NextObjective => return self.next_objective(),
             Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
+            Action::Groups => self.toggle_groups(),
             Action::Schedules => return self.open_schedules(),
             Action::EditSchedule => return self.open_schedule_editor(),
             Action::NextSchedule => return self.next_schedule(),

@@ -89,6 +89,15 @@ impl Model {
                 let what = units::parse_tokens(value).map(Assigned::Tokens);
                 told("tokens", units::count_short(self.views.hardware.tokens), what)
             }
+            "price" if self.session.workload.training().is_some() => {
+                let id = self.hardware().unwrap_or_default();
+                let price =
+                    value.trim_start_matches('$').parse::<f64>().ok().filter(|own| *own > 0.0 && own.is_finite());
+                let what = price.map(Assigned::Price);
+                let what = what.ok_or_else(|| "a price of a device for an hour, such as 2.40".into());
+                let now = self.session.prices.get(&id).map_or("none".into(), |price| units::money(*price));
+                told(&format!("price of a {id} an hour"), now, what)
+            }
             "theme" => {
                 let names = theme::names(self.appearance.theme_directory.as_deref());
                 let found = names.iter().find(|own| own.as_str() == value).cloned();
@@ -108,6 +117,10 @@ impl Model {
             Ok(Assigned::Planner(planner)) => self.choose(planner),
             Ok(Assigned::Tokens(tokens)) => {
                 self.views.hardware.tokens = tokens;
+                vec![]
+            }
+            Ok(Assigned::Price(price)) => {
+                self.session.prices.extend(self.hardware().map(|id| (id, price)));
                 vec![]
             }
             Ok(Assigned::Theme(name)) => {

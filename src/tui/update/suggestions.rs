@@ -33,6 +33,8 @@ impl Model {
         let mut effects = self.look_what_would_help();
         if matches!(self.planning.would_help.phase, Phase::Unasked | Phase::Resting(_)) {
             effects.append(&mut self.begin_what_would_help());
+            self.planning.would_help.wanted = true;
+            self.focus = Focus::View;
         } else {
             self.go_to_suggestions();
         }

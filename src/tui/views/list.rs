@@ -55,7 +55,7 @@ impl Uses {
 }
 
 /// Keys of the views, in order. Frontier, for a model to be trained, is in Compare's place: the first in force wins.
-const NUMBERS: [&[&str]; 10] = [&["1"], &["2"], &["3"], &["4"], &["5"], &["5"], &["6"], &["7"], &["8"], &["9"]];
+const NUMBERS: [&[&str]; 10] = [&["1"], &["2"], &["3"], &["4"], &["5"], &["5"], &["6"], &["7"], &["8"], &["9", "h"]];
 
 /// View for a plan chosen elsewhere, and for suggestions if the current view has no list of them.
 pub(in crate::tui) const WITH_PLAN: View = View::Stages;

@@ -69,6 +69,8 @@ pub(super) struct WouldHelp {
     pub fresh: bool,
     /// Number of results so far, and of all.
     pub answered: (usize, usize),
+    /// True if the first row is to be selected as soon as there is one.
+    pub wanted: bool,
     /// Index of the selected row, while the panel has the focus.
     pub selected: Option<usize>,
     /// First visible row, and number of rows side by side, at the last drawing.
@@ -101,6 +103,7 @@ impl WouldHelp {
         self.phase = Phase::Idle;
         self.of = None;
         self.fresh = false;
+        self.wanted = false;
         self.selected = None;
     }
 
@@ -136,5 +139,8 @@ impl WouldHelp {
         self.fresh = true;
         let same = |a: &Tried, b: &Tried| a.answer.question.change == b.answer.question.change;
         self.selected = selected.and_then(|kept| self.rows.iter().position(|row| same(row, &kept)));
+        if !self.rows.is_empty() && std::mem::take(&mut self.wanted) {
+            self.selected = Some(0);
+        }
     }
 }

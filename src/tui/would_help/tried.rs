@@ -4,6 +4,7 @@
 
 use crate::{
     cluster::LimitKind,
+    family::training::{Fits, plan_fits},
     planner::Search,
     run::Simulation,
     simulate::{Setup, Timeline},
@@ -18,6 +19,8 @@ pub(in crate::tui) struct Tried {
     pub answer: Replan,
     /// Its simulated iteration; `None` if there is no plan, or the simulation was stopped.
     pub simulated: Option<Simulated>,
+    /// True if another option gains by giving up the margin of the memory model, which the shown plan has.
+    pub closer: bool,
 }
 
 /// Simulated iteration of a re-plan.
@@ -46,7 +49,8 @@ impl Tried {
             let batch_s = same.then_some(timeline.iteration_s);
             rate.is_finite().then_some(Simulated { rate, batch_s })
         });
-        Tried { answer, simulated }
+        let closer = !matches!(answer.question.change, Change::Limit(..)) && fits_closely(base, Some(&answer));
+        Tried { simulated, closer: closer && !fits_closely(base, None), answer }
     }
 
     /// Speed-up: simulated, or else by the planner's model; `None` without a plan.
@@ -79,6 +83,17 @@ impl Tried {
     }
 }
 
+/// True if a plan fits, but not with the error of the memory model added.
+fn fits_closely(base: &ExplainedPlan, answer: Option<&Replan>) -> bool {
+    let (problem, plan) = match answer.map(|answer| (answer, answer.plan.as_ref())) {
+        Some((answer, Some(plan))) => (answer.question.change.apply(&base.problem, base.planner), plan),
+        Some((_, None)) => return false,
+        None => (base.problem.clone(), &base.plan),
+    };
+    let profile = problem.workload.training();
+    profile.and_then(|profile| plan_fits(profile, &problem.limits, plan)) == Some(Fits::Close)
+}
+
 /// Samples per second of a simulated iteration, or iterations per second if the number of samples is unknown.
 pub(in crate::tui) fn rate(timeline: &Timeline) -> f64 {
     if timeline.samples_per_s > 0.0 { timeline.samples_per_s } else { 1.0 / timeline.iteration_s }
@@ -109,7 +124,7 @@ const TOLD: f64 = 5e-4;
 /// Results that can be applied and have an effect, best first: simulated ones, then those of the model alone, then
 /// those without a plan. Equal ones keep the order of the queries.
 pub(super) fn settable(all: &[Tried]) -> Vec<Tried> {
-    let told = |tried: &&Tried| tried.gain().is_none_or(|gain| gain.abs() >= TOLD);
+    let told = |tried: &&Tried| !tried.closer && tried.gain().is_none_or(|gain| gain.abs() >= TOLD);
     let mut rows: Vec<Tried> = all.iter().filter(|tried| settable_one(&tried.answer)).filter(told).cloned().collect();
     let key = |tried: &Tried| (tried.simulated.is_some(), tried.rate().unwrap_or(f64::NEG_INFINITY));
     rows.sort_by(|a, b| {

@@ -5,6 +5,7 @@
 //! both may be compared.
 
 mod changes;
+mod steps;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use plantui_planners::{self as planner, Fault, Options, Problem, Status};
 use crate::run;
 
 pub use changes::SingleChange;
+pub use steps::{Step, predict, steps};
 
 /// Axes that the software of a run can change without another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ impl StageCells {
         let (part, scored) = (plan.stages.get(stage)?, score.stages.get(stage));
         Some(StageCells {
             name: shown.names.short(stage).to_string(),
-            degrees: format!("{} × {}", part.data_parallel, part.tensor_parallel),
+            degrees: shown.names.degrees_of(part),
             nodes: family::of(&shown.workload).layers(&part.nodes).to_string(),
             time: scored.map_or("-".into(), |scored| units::seconds(scored.load_s)),
             memory: scored

@@ -9,6 +9,9 @@ use crate::{
     tui::{shown::ShownRun, simulated::Simulated},
 };
 
+/// Id of the planner of a plan that a job runs.
+pub(super) const JOB: &str = "job";
+
 /// Plan of the table.
 #[derive(Debug, Clone)]
 pub(in crate::tui) struct Compared {
@@ -63,6 +66,11 @@ impl Compared {
     /// Memory limit that the plan was made under, bytes.
     pub(in crate::tui) fn memory_limit(&self) -> f64 {
         self.shown.limits.memory_limit()
+    }
+
+    /// True for the plan of a job as it runs.
+    pub(in crate::tui) fn is_of_job(&self) -> bool {
+        self.shown.planner.id == JOB
     }
 
     pub(in crate::tui) fn is_of(&self, shown: &Arc<ShownRun>) -> bool {

@@ -64,7 +64,9 @@ impl Model {
             return;
         }
         let shown = &compared.shown;
-        let name = format!("{}: {}", compared.entry.name, limits_in_words(&shown.workload, &shown.limits, 2));
+        let limits = limits_in_words(&shown.workload, &shown.limits, 2);
+        let on = shown.workload.training().map_or(String::new(), |profile| format!(", {}", profile.accelerator.id));
+        let name = format!("{}: {limits}{on}", compared.entry.name);
         self.take_pin(&shortened(&name), compared);
     }
 

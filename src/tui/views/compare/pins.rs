@@ -5,7 +5,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use super::compared::Compared;
+use super::compared::{Compared, JOB};
 use crate::{
     cluster::{GivenLimits, LimitKind, Limits},
     family::{self, read::LoadedPlan},
@@ -28,7 +28,7 @@ const LONGEST: usize = 60;
 
 /// Planner of a plan that a job runs.
 static A_JOB: PlannerInfo = PlannerInfo {
-    id: "job",
+    id: JOB,
     name: "A job as it runs",
     paper: "",
     summary: "the plan that a job states",

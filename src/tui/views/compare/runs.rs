@@ -102,7 +102,13 @@ impl Model {
             let same = Arc::ptr_eq(&compared.shown.workload, &workload);
             (same && compared.setup != setup) || (!same && alike(&compared.shown.workload, &workload))
         };
-        let others = self.views.compare.compared_plans().filter(|(_, compared)| old(compared));
+        // A pin of a model is a record: other hardware or another sequence does not change it.
+        let trained = workload.training().is_some();
+        let kept = |key: &Key, compared: &Compared| {
+            trained && matches!(key, Key::Pin(_)) && !Arc::ptr_eq(&compared.shown.workload, &workload)
+        };
+        let others =
+            self.views.compare.compared_plans().filter(|(key, compared)| old(compared) && !kept(key, compared));
         let again: Vec<(Key, Arc<ShownRun>)> = others.map(|(key, compared)| (key, compared.shown.clone())).collect();
         let problem = |planner: usize| Problem {
             workload: self.session.workload.clone(),

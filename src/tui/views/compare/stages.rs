@@ -46,7 +46,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     let shades = Shades::new(theme, model.appearance.depth);
     let bar = (usize::from(area.width) - fixed).min(LONGEST);
     let count = score.stages.len();
-    let degrees = if shown.names.degrees { "DP × TP" } else { "" };
+    let degrees = if shown.names.degrees { shown.names.degrees_head() } else { "" };
     let title = [
         fit(&format!("  {}", shown.names.noun), NAME),
         fit_right(degrees, DEGREES),

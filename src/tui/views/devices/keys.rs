@@ -17,5 +17,8 @@ pub(in crate::tui) const TAB: Tab = Tab {
 };
 
 /// Keys of the view. If two entries have the same key, the first wins.
-pub(in crate::tui) const KEYS: &[Entry] =
-    &[entry(HERE, A::Toggle, &["enter", "space"], "Unfold replicas", "one row for each device", "unfold")];
+pub(in crate::tui) const KEYS: &[Entry] = &[
+    entry(HERE, A::Toggle, &["enter", "space"], "Unfold replicas", "one row for each device", "unfold"),
+    entry(HERE, A::CursorLeft, &["left"], "Device before", "in the groups: the device to the left", ""),
+    entry(HERE, A::CursorRight, &["right"], "Next device", "in the groups: the device to the right", ""),
+];

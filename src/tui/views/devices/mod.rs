@@ -1,6 +1,7 @@
 //! Devices: load and memory of each device, and traffic between stages.
 
 mod draw;
+mod groups;
 pub(super) mod keys;
 mod operators;
 pub(super) mod state;
@@ -31,12 +32,20 @@ impl ViewBehaviour for Devices {
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
         let Some(shown) = &model.planning.shown else { return };
         let Some((plan, score)) = shown.plan() else { return };
-        draw::draw(frame, area, model, marks, shown, plan, score);
+        if model.views.devices.groups && shown.workload.training().is_some() {
+            groups::draw(frame, area, model, shown, plan);
+        } else {
+            draw::draw(frame, area, model, marks, shown, plan, score);
+        }
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {
         model.act_in_devices(action);
         vec![]
+    }
+
+    fn leave_last(&self, model: &mut Model) -> bool {
+        std::mem::take(&mut model.views.devices.groups)
     }
 
     fn click(&self, model: &mut Model, hit: Hit, _: Position) -> Effects {

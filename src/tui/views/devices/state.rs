@@ -7,6 +7,10 @@ pub(in crate::tui) struct State {
     pub cursor: usize,
     /// Stages shown with one row per device.
     pub unfolded: Vec<usize>,
+    /// True while the groups of devices are shown.
+    pub groups: bool,
+    /// Device whose groups are bright, by its place in the plan.
+    pub rank: usize,
 }
 
 /// Row of the view.

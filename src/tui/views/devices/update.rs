@@ -1,9 +1,9 @@
 //! Rows and actions of Devices.
 
-use super::state::DeviceRow;
+use super::{groups, state::DeviceRow};
 use crate::tui::{
     action::Action,
-    model::Model,
+    model::{Focus, Model, View},
     widget::list::{moved, toggle},
 };
 
@@ -27,6 +27,10 @@ impl Model {
 
     /// Performs an action of the view.
     pub(super) fn act_in_devices(&mut self, action: Action) {
+        if self.views.devices.groups {
+            self.walk_groups(action);
+            return;
+        }
         let rows = self.device_rows();
         let state = &mut self.views.devices;
         match (action, rows.get(state.cursor)) {
@@ -34,5 +38,30 @@ impl Model {
             (Action::Toggle, None) => {}
             _ => state.cursor = moved(state.cursor, action, rows.len()),
         }
+    }
+
+    /// Shows the groups of devices or leaves them.
+    pub(in crate::tui) fn toggle_groups(&mut self) {
+        let there = std::mem::replace(&mut self.view, View::Devices) == View::Devices;
+        self.views.devices.groups = !(there && self.views.devices.groups);
+        self.focus = Focus::View;
+    }
+
+    /// Moves to another device: left and right to a neighbour, up and down to the next row.
+    fn walk_groups(&mut self, action: Action) {
+        let Some(shown) = self.planning.shown.clone() else { return };
+        let Some((plan, _)) = shown.plan() else { return };
+        let (last, row) = (plan.devices().count().saturating_sub(1), groups::row_width(&shown));
+        let rank = &mut self.views.devices.rank;
+        *rank = match action {
+            Action::CursorLeft => rank.saturating_sub(1),
+            Action::CursorRight => *rank + 1,
+            Action::Up => rank.checked_sub(row).unwrap_or(*rank),
+            Action::Down if *rank + row <= last => *rank + row,
+            Action::First | Action::PageUp => 0,
+            Action::Last | Action::PageDown => last,
+            _ => *rank,
+        }
+        .min(last);
     }
 }

@@ -16,7 +16,7 @@ use ratatui::{
 };
 
 use super::{
-    chart, points,
+    beside, chart, points,
     points::Point,
     table::{self, differences},
 };
@@ -45,6 +45,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let at = model.views.frontier.cursor.min(points.len() - 1);
     let shades = Shades::new(theme, model.appearance.depth);
     frame.render_widget(title(model, &points, &shades, area.width.into()), rows(area, 0, 1));
+    if let Some(pair) = &model.views.frontier.beside {
+        beside::draw(frame, rows(area, 1, area.height.saturating_sub(1)), model, pair, &shades);
+        return;
+    }
     // Two lines below the table tell what differs.
     let told = differences(&points, at, &model.views.frontier.marked);
     let told: Vec<String> = wrap(&told, area.width.into()).into_iter().take(2).collect();
@@ -69,6 +73,9 @@ fn title(model: &Model, points: &[Point], shades: &Shades, width: usize) -> Line
         Span::styled("Time against memory  ", theme.bold(Role::Text)),
         Span::styled(units::counted(points.len(), "layout"), muted),
     ];
+    if let Some((axis, value)) = model.views.frontier.only {
+        spans.push(Span::styled(format!(", only {} {value}", axis.label()), theme.fg(Role::Accent)));
+    }
     let mut degrees: Vec<u32> = points.iter().map(|point| point.configuration.layout.tensor).collect();
     degrees.sort_unstable();
     degrees.dedup();

@@ -18,8 +18,8 @@ pub(in crate::tui) const TAB: Tab = Tab {
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
-    entry(HERE, A::CursorLeft, &["left", "h"], "Less memory", "the next layout with less memory", "walk"),
-    entry(HERE, A::CursorRight, &["right", "l"], "More memory", "the next layout with more memory", ""),
+    entry(HERE, A::CursorLeft, &["left"], "Less memory", "the next layout with less memory", "walk"),
+    entry(HERE, A::CursorRight, &["right"], "More memory", "the next layout with more memory", ""),
     entry(
         HERE,
         A::Preview,
@@ -29,5 +29,14 @@ pub(in crate::tui) const KEYS: &[Entry] = &[
         "take it",
     ),
     entry(HERE, A::Mark, &["space"], "Mark", "mark two layouts: the last lines tell what differs", "mark"),
+    entry(
+        HERE,
+        A::SideBySide,
+        &["v"],
+        "Side by side",
+        "two layouts: parts of time and memory, and each change",
+        "side by side",
+    ),
+    entry(HERE, A::FilterAxis, &["F"], "Only alike", "only layouts with this TP; again PP, DP, then all", "only TP"),
     entry(HERE, A::SortNext, &["s"], "Sort", "by time, or by memory", "sort"),
 ];

@@ -1,5 +1,6 @@
 //! Frontier: layouts of a model to be trained, time against memory.
 
+mod beside;
 mod chart;
 mod draw;
 pub(super) mod keys;
@@ -33,6 +34,15 @@ impl ViewBehaviour for Frontier {
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
         let Some(shown) = &model.planning.shown else { return };
         draw::draw(frame, area, model, marks, shown);
+    }
+
+    fn opened(&self, model: &mut Model) -> Effects {
+        model.open_frontier();
+        vec![]
+    }
+
+    fn leave_last(&self, model: &mut Model) -> bool {
+        model.views.frontier.beside.take().is_some()
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {

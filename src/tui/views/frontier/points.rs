@@ -8,6 +8,9 @@ use crate::{
     workload::training::Recompute,
 };
 
+/// Number of a job's layout, which no search has.
+const RUNS: usize = usize::MAX;
+
 /// Layout of the search.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
@@ -23,6 +26,8 @@ pub(super) struct Point {
     pub on_front: bool,
     /// True for the plan on the screen.
     pub shown: bool,
+    /// True for the plan of a job as it runs.
+    pub runs: bool,
 }
 
 impl Point {
@@ -59,7 +64,26 @@ pub(super) fn points(model: &Model) -> Vec<Point> {
             bytes,
             on_front: false,
             shown,
+            runs: false,
         });
+    }
+    points.extend(model.pins_here().filter(|pin| pin.compared.is_of_job()).filter_map(|pin| {
+        let shown = &pin.compared.shown;
+        let (plan, score) = shown.plan()?;
+        let simulated = pin.compared.entry.simulated.as_ref().map(|figures| figures.iteration_s);
+        Some(Point {
+            number: RUNS,
+            plan: plan.clone(),
+            configuration: plan.configuration()?.clone(),
+            seconds: simulated.unwrap_or(score.value),
+            bytes: score.peak_memory_bytes(),
+            on_front: false,
+            shown: on_screen == Some(plan),
+            runs: true,
+        })
+    }));
+    if let Some((axis, value)) = model.views.frontier.only {
+        points.retain(|point| point.runs || axis.of(&point.configuration.layout) == Some(value));
     }
     let all: Vec<(f64, f64)> = points.iter().map(|point| (point.seconds, point.bytes)).collect();
     for point in &mut points {

@@ -118,6 +118,9 @@ pub(super) fn draw(
 fn extra(point: &Point) -> String {
     let own = &point.configuration;
     let mut text = own.recompute.to_string();
+    if point.runs {
+        text = format!("as it runs, {text}");
+    }
     if let Some(schedule) = own.zero_bubble {
         text += &format!(", {}", schedule.id());
     }
@@ -127,14 +130,20 @@ fn extra(point: &Point) -> String {
     text
 }
 
-/// Changes of the second of two layouts: the marked ones, else the shown and the selected one.
-pub(super) fn differences(points: &[Point], at: usize, marked: &[usize]) -> String {
+/// Two layouts to compare: the marked ones, else a job's and the fastest, else the shown and the selected one.
+pub(super) fn pair<'a>(points: &'a [Point], at: usize, marked: &[usize]) -> Option<(&'a Point, &'a Point)> {
     let find = |number: usize| points.iter().find(|point| point.number == number);
+    let shown = points.iter().find(|point| point.shown);
     let pair = match marked {
         [a, b] => find(*a).zip(find(*b)),
-        _ => points.iter().find(|point| point.shown).zip(points.get(at)),
+        _ => shown.zip(points.get(at)),
     };
-    let Some((a, b)) = pair.filter(|(a, b)| a.number != b.number) else {
+    pair.filter(|(a, b)| a.number != b.number)
+}
+
+/// Changes of the second of two layouts: the marked ones, else the shown and the selected one.
+pub(super) fn differences(points: &[Point], at: usize, marked: &[usize]) -> String {
+    let Some((a, b)) = pair(points, at, marked) else {
         return "◂▸ walk; Enter takes a layout, Space marks two to tell what differs".into();
     };
     let axis = |axis: Axis| {

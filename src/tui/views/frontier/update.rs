@@ -1,10 +1,15 @@
 //! Actions of Frontier.
 
-use super::points::{self, Point};
+use super::{
+    beside::Pair,
+    points::{self, Point},
+    table,
+};
 use crate::tui::{
     action::Action,
     edits::Version,
     effect::Effects,
+    layout_bar::Axis,
     model::{Model, Tone},
     widget::list::{mark, moved},
 };
@@ -32,9 +37,54 @@ impl Model {
                 self.views.frontier.cursor =
                     sorted.iter().position(|point| Some(point.number) == number).unwrap_or_default();
             }
+            Action::SideBySide => {
+                let open = self.views.frontier.beside.is_none();
+                self.views.frontier.beside = if open { self.pair(&points, at) } else { None };
+            }
+            Action::FilterAxis => self.filter_axis(points.get(at)),
             _ => self.views.frontier.cursor = moved(at, action, points.len()),
         }
         vec![]
+    }
+
+    /// Opens a job as it runs beside the best layout.
+    pub(super) fn open_frontier(&mut self) {
+        let points = points::points(self);
+        if points.iter().any(|point| point.runs && !point.shown) && self.views.frontier.beside.is_none() {
+            self.views.frontier.beside = self.pair(&points, 0);
+        }
+    }
+
+    /// Compares two layouts; tells why if there are no two.
+    fn pair(&mut self, points: &[Point], at: usize) -> Option<Box<Pair>> {
+        let state = &self.views.frontier;
+        let runs = points.iter().find(|point| point.runs && !point.shown).filter(|_| state.marked.len() < 2);
+        let shown = points.iter().find(|point| point.shown);
+        let chosen = match (table::pair(points, at, &state.marked), runs) {
+            (Some((shown, other)), _) if !other.runs => Some((shown, other)),
+            (_, Some(runs)) => Some((runs, shown?)),
+            (pair, None) => pair,
+        };
+        let source = points::source(self).cloned();
+        let found = chosen.zip(source).and_then(|((a, b), source)| Pair::of(&source, [a, b]));
+        if found.is_none() {
+            self.message = Some((Tone::Refused, "select another layout than the shown one, or mark two".into()));
+        }
+        found.map(Box::new)
+    }
+
+    /// Lists only layouts that share the tensor, then the pipeline, then the data degree of a layout, then all again.
+    fn filter_axis(&mut self, selected: Option<&Point>) {
+        const ORDER: [Axis; 3] = [Axis::Tensor, Axis::Pipeline, Axis::Data];
+        let next = match self.views.frontier.only {
+            None => ORDER.first(),
+            Some((axis, _)) => ORDER.iter().skip_while(|own| **own != axis).nth(1),
+        };
+        let layout = selected.map(|point| point.configuration.layout);
+        self.views.frontier.only = next.copied().zip(layout).and_then(|(axis, own)| Some((axis, axis.of(&own)?)));
+        let number = selected.map(|point| point.number);
+        let left = points::points(self);
+        self.views.frontier.cursor = left.iter().position(|point| Some(point.number) == number).unwrap_or_default();
     }
 
     /// Shows a layout in all views. Undo returns to the one before.

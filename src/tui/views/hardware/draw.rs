@@ -160,7 +160,7 @@ fn best(model: &Model) -> String {
     told.extend(fastest.map(|(days, name)| format!("fastest: {name}, {} days", units::number(days))));
     match cheapest {
         Some((total, name)) => told.push(format!("cheapest: {name}, {}", units::money(total))),
-        None => told.push("a price in the configuration gives the cost".into()),
+        None => told.push("`:price 2.40` gives the hardware in force a price an hour, and so a cost".into()),
     }
     told.extend((left > 0).then(|| format!("{left} still to plan")));
     told.join("; ")

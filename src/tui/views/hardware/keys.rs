@@ -18,8 +18,8 @@ pub(in crate::tui) const TAB: Tab = Tab {
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
-    entry(HERE, A::CursorLeft, &["left", "h"], "Fewer devices", "the cell to the left", "walk"),
-    entry(HERE, A::CursorRight, &["right", "l"], "More devices", "the cell to the right", ""),
+    entry(HERE, A::CursorLeft, &["left"], "Fewer devices", "the cell to the left", "walk"),
+    entry(HERE, A::CursorRight, &["right"], "More devices", "the cell to the right", ""),
     entry(HERE, A::Preview, &["enter"], "Take this cell", "plan for this hardware and number of devices", "take it"),
     entry(HERE, A::SweepAgain, &["r"], "Plan again", "around the current number of devices", "again"),
 ];

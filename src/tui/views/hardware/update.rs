@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Rows beside the hardware in force and what has a price.
-const USUAL: [&str; 6] = ["a100-80", "h100", "h200", "b200", "gb200", "mi300x"];
+const USUAL: [&str; 7] = ["a100-80", "h100", "h200", "b200", "gb200", "gb300", "mi300x"];
 /// Most rows.
 const MOST: usize = 8;
 /// Dial of the hardware.
@@ -177,5 +177,7 @@ fn figures(workload: &Workload, limits: &Limits, outcome: &Outcome) -> CellResul
     let axes = [Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert].into_iter();
     let degree = |axis: Axis| axis.of(&figures.layout).filter(|n| *n > 1).map(|n| format!("{}{n}", axis.label()));
     let layout: Vec<String> = axes.filter_map(degree).collect();
-    Ok(CellFigures { layout: layout.join(" "), figures })
+    let used = plan.devices_used();
+    let on = if used < limits.devices { format!(" on {used}") } else { String::new() };
+    Ok(CellFigures { layout: layout.join(" ") + &on, figures })
 }

@@ -26,7 +26,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue
         frame.render_widget(line(help, width), Rect { y: area.y + 1, height: 1, ..area });
     } else if area.height == 1 {
         // Both on one line: the stage and its memory, then suggestions.
-        let memory = facts.peak_bytes.map(|_| 1 + usize::from(facts.rows.iter().any(|(name, _)| *name == DEGREES)));
+        let memory =
+            facts.peak_bytes.map(|_| 1 + usize::from(facts.rows.iter().any(|(name, _)| name.starts_with(DEGREES))));
         let kept = stage.iter().enumerate().filter(|(at, _)| *at == 0 || Some(*at) == memory);
         let mut both: Vec<Vec<Span<'static>>> = kept.map(|(_, phrase)| phrase.clone()).collect();
         both.extend(help);

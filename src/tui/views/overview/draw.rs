@@ -99,7 +99,7 @@ pub(in crate::tui) fn draw(
     if shown.operators.is_some() {
         // Operators share all devices, so there is only one stage.
         facts.title = format!("{} together", units::counted(plan.devices_used() as usize, "device"));
-        facts.rows.retain(|(name, _)| *name != DEGREES);
+        facts.rows.retain(|(name, _)| !name.starts_with(DEGREES));
     }
     if places.side.is_some_and(|side| side.height >= WITH_TRAFFIC) {
         facts.rows.extend(traffic::rows(shown, stage));

@@ -13,7 +13,7 @@ use crate::{
     planner::{Status, WEAK_GAP},
     tui::{
         model::Model,
-        paint::{facts::of_limit, phrases::whole, topology::arrowed},
+        paint::{facts::of_limit, phrases::whole, topology::arrowed, words::MUCH_IDLE},
         shown::ShownRun,
         simulated::Simulated,
         theme::Role,
@@ -150,8 +150,7 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
         let timeline = &simulated.timeline;
         if !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_)) {
             let role = match timeline.idle {
-                idle if idle > 0.2 => Role::Warning,
-                idle if idle < 0.1 => Role::Good,
+                idle if idle > MUCH_IDLE => Role::Warning,
                 _ => Role::Text,
             };
             let value = vec![(units::percent(timeline.idle), text(role, false))];

@@ -23,6 +23,6 @@ pub(in crate::tui) const KEYS: &[Entry] = &[
     entry(HERE, A::NextEvent, &["."], "Next event", "step to the next event of any stage", ""),
     entry(HERE, A::Slower, &["<"], "Slower", "play half as fast", "speed"),
     entry(HERE, A::Faster, &[">"], "Faster", "play twice as fast", ""),
-    entry(HERE, A::CursorLeft, &["left", "h"], "Device before", "the device to the left on the map", "walk"),
-    entry(HERE, A::CursorRight, &["right", "l"], "Next device", "the device to the right on the map", ""),
+    entry(HERE, A::CursorLeft, &["left"], "Device before", "the device to the left on the map", "walk"),
+    entry(HERE, A::CursorRight, &["right"], "Next device", "the device to the right on the map", ""),
 ];

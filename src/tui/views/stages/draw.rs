@@ -113,7 +113,7 @@ fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme:
     let time = if columns.bar == 0 { fit_right("time", VALUE) } else { fit(&each, time_width - 2) };
     let named = columns.left.saturating_sub(columns.nodes + columns.degrees);
     let noun = format!("{}{}", " ".repeat(named.saturating_sub(shown.names.noun.len()).min(3)), shown.names.noun);
-    let degrees = if columns.degrees > 0 { "DP × TP" } else { "" };
+    let degrees = if columns.degrees > 0 { shown.names.degrees_head() } else { "" };
     let first = vec![
         Span::styled(fit(&noun, named), muted),
         Span::styled(fit_right(degrees, columns.degrees), muted),

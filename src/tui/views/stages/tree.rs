@@ -160,7 +160,7 @@ impl Tree<'_> {
     fn stage_line(&self, index: usize, stage: &Stage, scored: &StageScore, bottleneck: bool) -> Line<'static> {
         let (theme, columns) = (self.theme, self.columns);
         let name = columns.left.saturating_sub(TreePane::indent(0) + columns.nodes + columns.degrees);
-        let degrees = format!("{} × {}", stage.data_parallel, stage.tensor_parallel);
+        let degrees = self.shown.names.degrees_of(stage);
         let label = if name < 16 { self.shown.names.short(index) } else { self.shown.names.row(index) };
         let machines = self.shown.names.machines(index);
         let recomputed = recomputed(stage);

@@ -14,8 +14,8 @@ pub(in crate::tui) const TAB: Tab =
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
-    entry(HERE, A::CursorLeft, &["left", "h"], "Read to the left", "the point with less of the limit", "read"),
-    entry(HERE, A::CursorRight, &["right", "l"], "Read to the right", "the point with more of the limit", ""),
+    entry(HERE, A::CursorLeft, &["left"], "Read to the left", "the point with less of the limit", "read"),
+    entry(HERE, A::CursorRight, &["right"], "Read to the right", "the point with more of the limit", ""),
     entry(HERE, A::TakePoint, &["enter"], "Take this value", "set the limit to the point and plan", "take it"),
     entry(HERE, A::SweepAxis, &["x"], "Next limit", "sweep the next limit of the planner", "limit"),
     entry(HERE, A::SweepFiner, &["+"], "Finer steps", "values closer to the current one", "steps"),

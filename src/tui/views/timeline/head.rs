@@ -15,6 +15,7 @@ use crate::{
             shades::Shades,
             strip,
             text::wrap,
+            words::MUCH_IDLE,
         },
         simulated::Simulated,
         theme::{Role, Theme},
@@ -72,11 +73,12 @@ fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
         format!(" of {}", units::counted(simulated.pipeline.microbatches as usize, "microbatch"))
     };
     let batch = format!("{} {}", units::seconds(timeline.iteration_s), once.map_or("per iteration", |(_, per)| per));
+    let idle = if timeline.idle > MUCH_IDLE { Role::Warning } else { Role::Text };
     vec![
         schedule,
         vec![Span::styled(batch, theme.bold(Role::Text)), Span::raw(of)],
         vec![Span::raw(format!("{} samples/s", units::number(timeline.samples_per_s)))],
-        vec![Span::raw("idle "), Span::styled(units::percent(timeline.idle), theme.bold(Role::Warning))],
+        vec![Span::raw("idle "), Span::styled(units::percent(timeline.idle), theme.bold(idle))],
         vec![Span::raw("peak "), Span::styled(peak, peak_style)],
     ]
 }

@@ -18,8 +18,8 @@ pub(in crate::tui) const TAB: Tab = Tab {
 
 /// Keys of the view. If two entries have the same key, the first wins.
 pub(in crate::tui) const KEYS: &[Entry] = &[
-    entry(HERE, A::CursorLeft, &["left", "h"], "Cursor left", "move the cursor back in time", "cursor"),
-    entry(HERE, A::CursorRight, &["right", "l"], "Cursor right", "move the cursor forward in time", ""),
+    entry(HERE, A::CursorLeft, &["left"], "Cursor left", "move the cursor back in time", "cursor"),
+    entry(HERE, A::CursorRight, &["right"], "Cursor right", "move the cursor forward in time", ""),
     entry(HERE, A::ZoomIn, &["+"], "Zoom in", "half as much time, around the cursor", "zoom"),
     entry(HERE, A::ZoomOut, &["-", "_"], "Zoom out", "twice as much time, around the cursor", ""),
     entry(HERE, A::ZoomWhole, &["0"], "Whole iteration", "from the first event to the last", "whole"),

@@ -104,7 +104,12 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
     lines
 }
 
-/// Memory check of the plan, with the error of the memory model.
+/// Memory check of a plan, with the error of the memory model; `None` if its configuration is not valid.
+pub fn plan_fits(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Fits> {
+    estimate(profile, limits, plan).map(|estimate| fits(limits, &estimate, profile))
+}
+
+/// The same for an estimate.
 fn fits(limits: &Limits, estimate: &Estimate, profile: &TrainingProfile) -> Fits {
     let bytes = estimate.memory_bytes + profile.settings.reserve_bytes;
     Fits::of(bytes, limits.memory_limit(), estimate.trust.memory_error())

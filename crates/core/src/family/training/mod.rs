@@ -29,6 +29,7 @@ pub mod memory;
 mod offers;
 mod platform;
 pub mod program;
+pub mod ranks;
 pub mod remedy;
 pub mod repeated;
 pub mod request;
@@ -48,3 +49,4 @@ pub use crate::workload::training::{
 };
 pub use calibrate::Calibration;
 pub use estimate::{Estimate, Fits, StageEstimate};
+pub use facts::plan_fits;

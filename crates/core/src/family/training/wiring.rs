@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::{configured, iteration::IterationCosts};
+use super::{configured, iteration::IterationCosts, ranks::RankNumbers};
 use crate::workload::training::run::{GroupLinks, LinkShares, TrainingRun, ZeroBubble};
 use crate::{
     cluster::{
@@ -38,80 +38,10 @@ pub(super) fn run_of(profile: &TrainingProfile, plan: &Plan, batch: u32) -> (Con
     (configuration, run)
 }
 
-/// Numbers of a run's ranks: by stage, by data and context together, and by tensor shard.
-#[derive(Debug, Clone, Copy)]
-struct RankNumbers {
-    stages: usize,
-    replicas: usize,
-    context: usize,
-    tensor: usize,
-    expert: usize,
-    expert_tensor: usize,
-}
-
-impl RankNumbers {
-    fn of(run: &TrainingRun) -> Self {
-        let layout = &run.layout;
-        let [stages, data, context, tensor] =
-            [layout.pipeline, layout.data, layout.context, layout.tensor].map(|degree| degree as usize);
-        let [expert, expert_tensor] = [layout.expert, layout.expert_tensor].map(|degree| degree as usize);
-        RankNumbers { stages, replicas: data * context, context, tensor, expert, expert_tensor }
-    }
-
-    fn count(self) -> usize {
-        self.stages * self.replicas * self.tensor
-    }
-
-    fn at(self, stage: usize, replica: usize, shard: usize) -> usize {
-        (stage * self.replicas + replica) * self.tensor + shard
-    }
-
-    fn each_stage(self, of: impl Fn(usize) -> Vec<Vec<usize>>) -> Vec<Vec<usize>> {
-        (0..self.stages).flat_map(of).collect()
-    }
-
-    /// Shards of each replica.
-    fn tensor_groups(self) -> Vec<Vec<usize>> {
-        self.each_stage(|stage| {
-            (0..self.replicas).map(|q| (0..self.tensor).map(|shard| self.at(stage, q, shard)).collect()).collect()
-        })
-    }
-
-    /// Groups of `size` neighbouring replicas, for each shard.
-    fn replica_groups(self, size: usize) -> Vec<Vec<usize>> {
-        self.each_stage(|stage| {
-            let starts = (0..self.replicas).step_by(size.max(1));
-            let group = move |start: usize, shard: usize| {
-                (start..(start + size).min(self.replicas)).map(|q| self.at(stage, q, shard)).collect()
-            };
-            starts.flat_map(|start| (0..self.tensor).map(move |shard| group(start, shard))).collect()
-        })
-    }
-
-    /// Groups that exchange tokens for experts. Within a stage, ranks that share an expert are neighbours.
-    fn expert_groups(self) -> Vec<Vec<usize>> {
-        let (width, parts) = (self.replicas * self.tensor, self.expert_tensor.max(1));
-        let block = (self.expert * parts).clamp(1, width);
-        self.each_stage(|stage| {
-            let starts = (0..width).step_by(block);
-            let group = move |start: usize, part: usize| {
-                (start + part..(start + block).min(width)).step_by(parts).map(|rank| stage * width + rank).collect()
-            };
-            starts.flat_map(|start| (0..parts.min(block)).map(move |part| group(start, part))).collect()
-        })
-    }
-
-    /// Pairs of ranks between each stage and the next.
-    fn handovers(self) -> impl Iterator<Item = (usize, usize)> {
-        let width = self.replicas * self.tensor;
-        (0..self.stages.saturating_sub(1) * width).map(move |rank| (rank, rank + width))
-    }
-}
-
 /// Bytes per second that each kind of group attains on these devices. `None` if their number differs from the run's
 /// ranks, or if the topology lacks one of them.
 pub fn links(topology: &Topology, devices: &[usize], run: &TrainingRun) -> Option<GroupLinks> {
-    let ranks = RankNumbers::of(run);
+    let ranks = RankNumbers::of(&run.layout);
     if devices.len() != ranks.count() || devices.iter().any(|&device| device >= topology.devices()) {
         return None;
     }
@@ -237,7 +167,7 @@ pub(super) fn demands(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -
     }
     let (model, accelerator) = (&profile.model, &profile.accelerator);
     let costs = IterationCosts::of(model, &run, accelerator, &profile.constants, &split);
-    let ranks = RankNumbers::of(&run);
+    let ranks = RankNumbers::of(&run.layout);
     let mut demands = Demands::default();
     for stage in 0..ranks.stages as u32 {
         for replica in 0..ranks.replicas as u32 {

@@ -97,11 +97,11 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
         Ok(schedules) => schedules,
         Err(why) => return Outcome::refused(why),
     };
-    let (mut devices, mut found) = layout_search.on_most(limits.devices, schedules);
+    let (mut devices, mut found) = layout_search.on_fewer_too(limits.devices, schedules);
     if found.candidates.is_empty() && !found.stopped {
         // A plan that fits as predicted, but not with the error of the prediction, is better than none.
         layout_search.bench.with_error = false;
-        (devices, found) = layout_search.on_most(limits.devices, schedules);
+        (devices, found) = layout_search.on_fewer_too(limits.devices, schedules);
     }
     if found.candidates.is_empty() {
         return if found.stopped {
@@ -109,13 +109,6 @@ pub(super) fn plan(profile: &TrainingProfile, limits: &Limits, settings: &JointS
         } else {
             layout_search.infeasible(limits, schedules, &found)
         };
-    }
-    // Sixty-three devices have few divisors. Fewer of them are faster if they divide better.
-    for fewer in rounder(devices) {
-        if found.stopped {
-            break;
-        }
-        found.join(layout_search.candidates(fewer, schedules));
     }
     let mut outcome = layout_search.decide(found);
     outcome.proven_among = Some(layout_search.searched(rounder(devices).next().is_some(), schedules));
@@ -172,6 +165,19 @@ impl LayoutSearch<'_> {
             }
         }
         (0, FoundLayouts::default())
+    }
+
+    /// The same, with configurations on fewer devices. Sixty-three devices have few divisors: fewer of them are faster if
+    /// they divide better, or hold what all of them do not.
+    fn on_fewer_too(&self, devices: u32, schedules: LayoutSchedules) -> (u32, FoundLayouts) {
+        let (devices, mut found) = self.on_most(devices, schedules);
+        for fewer in rounder(devices) {
+            if found.stopped {
+                break;
+            }
+            found.join(self.candidates(fewer, schedules));
+        }
+        (devices, found)
     }
 
     /// Description of the configurations that a proof covers.
