@@ -57,6 +57,7 @@ pub enum Action {
     SideBySide,
     FilterAxis,
     Groups,
+    FailMachine,
     Preview,
     SortNext,
     SortPrevious,
@@ -273,8 +274,17 @@ const REMEDIES: &[Entry] =
     &[entry(S::Remedies, A::Edit, &["enter"], "Take it", "change this input, under which a layout fits", "take it")];
 
 /// Actions for a model to be trained, in all views.
-const TRAINED: &[Entry] =
-    &[entry(S::Trained, A::Groups, &["c"], "Groups", "the devices by their groups, one map an axis", "groups")];
+const TRAINED: &[Entry] = &[
+    entry(S::Trained, A::Groups, &["c"], "Groups", "the devices by their groups, one map an axis", "groups"),
+    entry(
+        S::Trained,
+        A::FailMachine,
+        &["X"],
+        "A machine fails",
+        "ways on without the selected machine, and their cost",
+        "",
+    ),
+];
 
 /// Actions of every list.
 const LISTS: &[Entry] = &[

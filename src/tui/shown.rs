@@ -12,7 +12,10 @@ use crate::{
     },
     plan::{Plan, Score, Stage},
     planner::{Options, Outcome, PlannerInfo, Problem, Status},
-    study::links::{self, LinkLoad},
+    study::{
+        improve,
+        links::{self, LinkLoad},
+    },
     workload::Workload,
 };
 
@@ -47,6 +50,8 @@ pub(super) struct ShownRun {
     pub names: Names,
     /// Places of the stages in the network, from 0 to 1: that of the first layer of each.
     pub places: Vec<f64>,
+    /// Iteration time of the layout by rule of thumb, for a model to be trained, seconds.
+    pub rule_s: Option<f64>,
     /// Figures of the plan's family, one line each.
     pub facts: Vec<String>,
     /// The same as separate figures.
@@ -79,6 +84,7 @@ impl ShownRun {
             planner,
             names: plan.map(|plan| Names::new(&problem.workload, &problem.limits, plan)).unwrap_or_default(),
             places: plan.map(|plan| places(&problem.workload, plan)).unwrap_or_default(),
+            rule_s: plan.and_then(|_| rule_s(problem)),
             facts: plan
                 .map(|plan| family::of(&problem.workload).plan_facts(&problem.workload, &problem.limits, plan))
                 .unwrap_or_default(),
@@ -118,6 +124,13 @@ impl ShownRun {
     pub(super) fn plan(&self) -> Option<(&Plan, &Score)> {
         self.outcome.plan.as_ref().zip(self.score.as_ref())
     }
+}
+
+/// Iteration time by rule of thumb, seconds.
+fn rule_s(problem: &Problem) -> Option<f64> {
+    let (profile, limits) = (problem.workload.training()?, &problem.limits);
+    let found = improve::rule_of_thumb(profile, limits.devices, limits.samples(), limits.memory_limit());
+    found.map(|(_, estimate)| estimate.simulated_s)
 }
 
 /// Places of the stages of a plan. Stages without an order of their own, such as virtual ones, are evenly apart.

@@ -100,3 +100,20 @@ fn groups_of_a_device_are_told_axis_by_axis() {
     press(&mut screen, KeyCode::Esc);
     assert!(!screen.text().contains("and its groups"), "{}", screen.text());
 }
+
+#[test]
+fn a_machine_fails_and_the_ways_on_are_told_with_their_cost() {
+    let model = Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"));
+    let overrides = GivenLimits::default().with(LimitKind::Devices, 64).with(LimitKind::Batch, 128);
+    let request = ScreenRequest { overrides, planner: "joint".into(), ..request(model) };
+    let mut screen = Offscreen::new(request, 160, 45).expect("the request can be met");
+    screen.focus(Focus::View);
+    screen.keys("3X");
+    snapshots::compare("machine-fails-160x45", &mut screen);
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Enter);
+    let text = screen.text();
+    assert!(line(&text, "devices  ").contains("56") && line(&text, "mbs").contains("PP 7"), "{text}");
+    screen.keys("XX");
+    assert!(!screen.text().contains("If machine"), "revived\n{}", screen.text());
+}

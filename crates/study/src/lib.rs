@@ -5,6 +5,7 @@
 pub mod columns;
 pub mod compare;
 pub mod explain;
+pub mod failure;
 pub mod generate;
 pub mod improve;
 pub mod links;

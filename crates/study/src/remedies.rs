@@ -13,9 +13,9 @@ use plantui_core::{
         self, dial,
         training::hardware::{self, Accelerator},
     },
-    plan::Plan,
+    plan::{Configuration, Plan},
     units,
-    workload::{Workload, training::Layout},
+    workload::Workload,
 };
 use plantui_planners::{OptionSpec, OptionValue, Outcome, Planner, Problem, Search};
 
@@ -47,8 +47,10 @@ pub struct TrainedFigures {
     pub tokens_per_s: f64,
     /// Model FLOP utilisation, in words.
     pub mfu: String,
-    /// Its layout.
-    pub layout: Layout,
+    /// Its configuration.
+    pub configuration: Configuration,
+    /// Memory of the fullest device, bytes.
+    pub memory_bytes: f64,
 }
 
 impl TrainedFigures {
@@ -63,7 +65,8 @@ impl TrainedFigures {
             iteration_s,
             tokens_per_s: f64::from(limits.samples()) * profile.sequence as f64 / iteration_s,
             mfu: mfu.unwrap_or_default(),
-            layout: own.layout,
+            configuration: own.clone(),
+            memory_bytes: family::check(workload, limits, plan).peak_memory_bytes(),
         })
     }
 

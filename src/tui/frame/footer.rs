@@ -108,6 +108,13 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     {
         hints.push((key, "all layouts".into()));
     }
+    if model.view == View::Devices && model.views.devices.failed.is_some() {
+        let keys = [(Action::Toggle, "plan for it"), (Action::FailMachine, "revive")];
+        hints.extend(
+            keys.into_iter()
+                .filter_map(|(action, word)| Some((model.appearance.keymap.of_action(action)?, word.into()))),
+        );
+    }
     if model.previewed().is_some()
         && let Some(key) = model.appearance.keymap.of_action(Action::Back)
     {

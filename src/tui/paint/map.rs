@@ -35,6 +35,8 @@ pub(in crate::tui) struct Map<'a> {
     pub moment: Option<Moment<'a>>,
     /// Devices whose stage changed, while that is highlighted.
     pub changed: &'a [u32],
+    /// Devices that failed.
+    pub failed: &'a [u32],
 }
 
 /// Look of a cell.
@@ -107,6 +109,12 @@ impl Map<'_> {
     }
 
     fn draw_cell(&self, buffer: &mut Buffer, place: Rect, area: Rect, i: usize, seat: &Seat) {
+        if self.failed.contains(&seat.device) {
+            let style = self.theme.bold(Role::Bad);
+            (place.top()..place.bottom())
+                .for_each(|y| buffer.set_string(place.x, y, "╳".repeat(place.width.into()), style));
+            return;
+        }
         let Some(look) = self.look(seat) else { return hollow(buffer, place, self.theme) };
         let (full, empty) = (self.shades.color(look.shade), self.shades.color(self.shades.empty(look.shade)));
         let empty = match (self.shades.mixes(), &self.moment) {

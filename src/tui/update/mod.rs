@@ -142,6 +142,7 @@ impl Model {
             Action::NextObjective => return self.next_objective(),
             Action::Find => self.overlay = Some(Overlay::Find(Input::default())),
             Action::Groups => self.toggle_groups(),
+            Action::FailMachine => return self.fail_machine(),
             Action::Schedules => return self.open_schedules(),
             Action::EditSchedule => return self.open_schedule_editor(),
             Action::NextSchedule => return self.next_schedule(),

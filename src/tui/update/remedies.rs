@@ -22,7 +22,7 @@ use crate::{
 const HARDWARE: &str = "hardware";
 
 /// Inputs of a study on its own thread.
-struct OwnedInputs {
+pub(in crate::tui) struct OwnedInputs {
     planner: &'static dyn Planner,
     problem: Problem,
     stated: GivenLimits,
@@ -32,7 +32,8 @@ struct OwnedInputs {
 }
 
 impl OwnedInputs {
-    fn with<T>(&self, work: impl FnOnce(&Inputs<'_>) -> T) -> T {
+    /// Calls a function with the inputs.
+    pub(in crate::tui) fn with<T>(&self, work: impl FnOnce(&Inputs<'_>) -> T) -> T {
         let hardware: Vec<&str> = self.priced.iter().map(String::as_str).collect();
         work(&Inputs {
             planner: self.planner,
@@ -54,7 +55,7 @@ impl Model {
         stated
     }
 
-    fn remedy_inputs(&self, shown: &Arc<ShownRun>) -> OwnedInputs {
+    pub(in crate::tui) fn remedy_inputs(&self, shown: &Arc<ShownRun>) -> OwnedInputs {
         OwnedInputs {
             planner: self.session.current_planner(),
             problem: Problem {
@@ -123,7 +124,7 @@ impl Model {
         Some(vec![])
     }
 
-    fn take_change(&mut self, change: Change) -> Effects {
+    pub(in crate::tui) fn take_change(&mut self, change: Change) -> Effects {
         match change {
             Change::Devices(devices) => {
                 self.set_limits(self.session.limits.with(LimitKind::Devices, f64::from(devices)))

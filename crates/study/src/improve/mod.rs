@@ -5,6 +5,7 @@
 //! both may be compared.
 
 mod changes;
+mod rule;
 mod steps;
 
 use std::sync::Arc;
@@ -28,6 +29,7 @@ use plantui_planners::{self as planner, Fault, Options, Problem, Status};
 use crate::run;
 
 pub use changes::SingleChange;
+pub use rule::rule_of_thumb;
 pub use steps::{Step, predict, steps};
 
 /// Axes that the software of a run can change without another program.

@@ -44,7 +44,12 @@ impl Strip<'_> {
         let x = strip.x + column;
         for y in strip.top()..strip.bottom() {
             let cell = &mut buffer[(x, y)];
-            if self.shades.mixes() && cell.symbol() != " " {
+            // The number of hidden microbatches stays readable.
+            if cell.symbol().chars().any(char::is_alphanumeric) {
+                continue;
+            }
+            let thin = matches!(cell.symbol(), "▔" | "▀" | " ");
+            if self.shades.mixes() && !thin {
                 cell.bg = cell.fg;
             }
             cell.set_symbol("│").set_style(self.theme.bold(Role::Text));

@@ -136,6 +136,7 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun) 
         cursor,
         moment: None,
         changed: &[],
+        failed: &[],
     };
     map.draw(frame.buffer_mut(), rows(area, 1, area.height - 1));
     layout.rows + 2

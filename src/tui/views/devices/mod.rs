@@ -1,6 +1,7 @@
 //! Devices: load and memory of each device, and traffic between stages.
 
 mod draw;
+mod fails;
 mod groups;
 pub(super) mod keys;
 mod operators;
@@ -32,7 +33,9 @@ impl ViewBehaviour for Devices {
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
         let Some(shown) = &model.planning.shown else { return };
         let Some((plan, score)) = shown.plan() else { return };
-        if model.views.devices.groups && shown.workload.training().is_some() {
+        if let Some(failed) = model.failed() {
+            fails::draw(frame, area, model, marks, failed);
+        } else if model.views.devices.groups && shown.workload.training().is_some() {
             groups::draw(frame, area, model, shown, plan);
         } else {
             draw::draw(frame, area, model, marks, shown, plan, score);
@@ -40,16 +43,20 @@ impl ViewBehaviour for Devices {
     }
 
     fn act(&self, model: &mut Model, action: Action) -> Effects {
+        if model.failed().is_some() {
+            return model.act_on_failed(action);
+        }
         model.act_in_devices(action);
         vec![]
     }
 
     fn leave_last(&self, model: &mut Model) -> bool {
-        std::mem::take(&mut model.views.devices.groups)
+        model.views.devices.failed.take().is_some() || std::mem::take(&mut model.views.devices.groups)
     }
 
     fn click(&self, model: &mut Model, hit: Hit, _: Position) -> Effects {
         match hit {
+            Hit::ListRow(row) if model.failed().is_some() => model.select_way(row),
             Hit::ListRow(row) if model.views.devices.cursor == row => return model.act(Action::Toggle),
             Hit::ListRow(row) => model.views.devices.cursor = row,
             _ => {}

@@ -1,5 +1,7 @@
 //! Rows of the view: devices of a stage folded into one row, or one row each.
 
+use super::fails::Failed;
+
 /// State of the view.
 #[derive(Debug, Default)]
 pub(in crate::tui) struct State {
@@ -7,6 +9,8 @@ pub(in crate::tui) struct State {
     pub cursor: usize,
     /// Stages shown with one row per device.
     pub unfolded: Vec<usize>,
+    /// Machine that fails, while its ways on are shown.
+    pub failed: Option<Box<Failed>>,
     /// True while the groups of devices are shown.
     pub groups: bool,
     /// Device whose groups are bright, by its place in the plan.

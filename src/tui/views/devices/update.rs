@@ -1,11 +1,23 @@
 //! Rows and actions of Devices.
 
-use super::{groups, state::DeviceRow};
+use std::sync::Arc;
+
+use super::{fails::Failed, groups, state::DeviceRow};
 use crate::tui::{
     action::Action,
-    model::{Focus, Model, View},
+    effect::Effects,
+    model::{Focus, Model, Tone, View},
+    studies::StudyKind,
+    study_job::Finding as StudyFinding,
     widget::list::{moved, toggle},
 };
+use crate::{
+    planner::Search,
+    study::failure::{self, Finding},
+};
+
+/// Most devices of a machine that fails at once; of a rack, a part.
+const LARGEST: u32 = 8;
 
 impl Model {
     /// Rows of the view, from the top.
@@ -63,5 +75,86 @@ impl Model {
             _ => *rank,
         }
         .min(last);
+    }
+
+    /// Machine that fails, if it is of the plan on the screen.
+    pub(super) fn failed(&self) -> Option<&Failed> {
+        let failed = self.views.devices.failed.as_deref()?;
+        self.planning.shown.as_ref().filter(|shown| Arc::ptr_eq(shown, &failed.of)).map(|_| failed)
+    }
+
+    /// Lets the machine of the selected device fail, or revives it.
+    pub(in crate::tui) fn fail_machine(&mut self) -> Effects {
+        let there = std::mem::replace(&mut self.view, View::Devices) == View::Devices;
+        self.focus = Focus::View;
+        let open = there && self.failed().is_some();
+        self.views.devices.failed = None;
+        let Some(shown) = self.planning.shown.clone().filter(|_| !open) else { return vec![] };
+        let Some((plan, _)) = shown.plan() else { return vec![] };
+        let (Some(profile), Some(seconds)) = (shown.workload.training(), shown.outcome.objective) else {
+            return vec![];
+        };
+        let machine = profile.accelerator.domain.clamp(1, LARGEST);
+        if plan.devices_used() <= machine {
+            self.message = Some((Tone::Refused, "the plan runs on one machine: without it nothing is left".into()));
+            return vec![];
+        }
+        let state = &self.views.devices;
+        let device = match (state.groups, self.device_rows().get(state.cursor)) {
+            (true, _) => plan.devices().nth(state.rank),
+            (false, Some(&DeviceRow::Device(_, device))) => Some(device),
+            (false, Some(&DeviceRow::Stage(stage))) => {
+                plan.stages.get(stage).and_then(|own| own.devices.first().copied())
+            }
+            _ => None,
+        };
+        let number = device.unwrap_or(0) / machine;
+        let devices = number * machine..(number + 1) * machine;
+        let on = |stage: &crate::plan::Stage| stage.devices.iter().any(|device| devices.contains(device));
+        let stage = plan.stages.iter().position(on).unwrap_or(0);
+        let failed = Failed { machine: number, devices, of: Arc::clone(&shown), found: vec![], cursor: 0 };
+        self.views.devices.failed = Some(Box::new(failed));
+        let inputs = self.remedy_inputs(&shown);
+        let work = move |search: &Search, found: &mut dyn FnMut(StudyFinding)| {
+            let Some((plan, _)) = shown.plan() else { return };
+            let mut tell = |way: Finding| {
+                found(Box::new(move |model: &mut Model| {
+                    if let Some(failed) = &mut model.views.devices.failed {
+                        failed.found.push(way);
+                    }
+                }));
+            };
+            inputs.with(|inputs| failure::ways_on(inputs, (plan, seconds), (machine, stage), search, &mut tell));
+        };
+        vec![self.begin_study(StudyKind::Remedies, Box::new(work))]
+    }
+
+    /// Selects a way on.
+    pub(super) fn select_way(&mut self, row: usize) {
+        if let Some(failed) = &mut self.views.devices.failed {
+            failed.cursor = row;
+        }
+    }
+
+    /// Performs an action on the ways on.
+    pub(super) fn act_on_failed(&mut self, action: Action) -> Effects {
+        let Some(failed) = self.views.devices.failed.as_deref() else { return vec![] };
+        let count = failed.ways().count();
+        if action == Action::Toggle {
+            let change = failed.ways().nth(failed.cursor).and_then(|way| way.change.clone());
+            return match change {
+                Some(change) => {
+                    self.views.devices.failed = None;
+                    self.take_change(change)
+                }
+                None => {
+                    self.message = Some((Tone::Done, "this way keeps the plan that is on the screen".into()));
+                    vec![]
+                }
+            };
+        }
+        let row = moved(failed.cursor, action, count);
+        self.select_way(row);
+        vec![]
     }
 }

@@ -170,7 +170,7 @@ fn map_of(
         let wanted = state.wanted.take();
         let of_stage = wanted.and_then(|stage| seats.clone().position(|seat| seat.stage == Some(stage)));
         let of_device = || device.and_then(|device| seats.clone().position(|seat| seat.device >= device));
-        let found = of_stage.or_else(of_device);
+        let found = of_stage.or_else(|| of_device().filter(|_| state.walked));
         let limiting = score.bottleneck();
         let first = || seats.clone().position(|seat| seat.stage == limiting);
         state.cursor = found.or_else(first).unwrap_or(0);
@@ -196,7 +196,8 @@ fn draw_map(
         let at_s = if each > 1.0 && span_s > 0.0 { (at_s / span_s).floor() * span_s } else { at_s };
         Moment { simulated, at_s, span_s }
     });
-    let map = Map { layout, shades, theme, stages, cursor: Some(cursor), moment, changed: model.flashing() };
+    let map =
+        Map { layout, shades, theme, stages, cursor: Some(cursor), moment, changed: model.flashing(), failed: &[] };
     map.draw(buffer, places.map);
     let muted = theme.fg(Role::Muted);
     let told = match layout.stands_for {

@@ -142,6 +142,15 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     let own =
         |own: &describe::FamilyFigure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
     figures.extend(shown.figures.iter().map(own));
+    let seconds = simulated.map(|simulated| simulated.timeline.iteration_s).filter(|seconds| *seconds > 0.0);
+    if let Some((rule, seconds)) = shown.rule_s.zip(seconds) {
+        let gain = rule / seconds;
+        let role = if gain >= 1.0 { Role::Good } else { Role::Warning };
+        let as_fast = (gain - 1.0).abs() <= units::AS_FAST;
+        let value = vec![(units::faster(gain), text(if as_fast { Role::Text } else { role }, false))];
+        let name = if as_fast { "as by rule of thumb" } else { "than by rule of thumb" };
+        figures.push(Figure { brief: "than the rule", ..figure(value, name, "by rule") });
+    }
     if let (Some(cost), Some(price)) = (cost(model, shown, plan, simulated), price(model, shown)) {
         let value = vec![(format!("{} per G tokens", units::money(cost)), text(Role::Text, false))];
         figures.push(figure(value, &format!("at {} an hour", units::money(price)), "cost"));

@@ -12,6 +12,8 @@ use crate::tui::paint::{axis::Axis, map_layout::MapLayout};
 pub(in crate::tui) struct State {
     /// Index in the last map of the seat under the cursor.
     pub cursor: usize,
+    /// True once the cursor was moved; until then it is on the limiting stage.
+    pub walked: bool,
     /// Stage that the cursor follows into the next map after an edit, which may give its device to another stage.
     pub wanted: Option<usize>,
     /// Last map with its key: plan generation, width and height.
@@ -42,6 +44,7 @@ impl State {
     pub(in crate::tui) fn select_stage(&mut self, stage: usize) {
         if let Some((_, map)) = &self.map {
             let found = map.atlas.seats.iter().position(|seat| seat.stage == Some(stage));
+            self.walked = true;
             self.cursor = found.unwrap_or(self.cursor);
         }
     }

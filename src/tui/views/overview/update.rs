@@ -32,6 +32,7 @@ impl Model {
         let Some((_, map)) = &overview.map else { return };
         let count = map.atlas.seats.len();
         let at = overview.cursor.min(count.saturating_sub(1));
+        overview.walked = true;
         overview.cursor = match action {
             Action::CursorLeft => at.saturating_sub(1),
             Action::CursorRight => (at + 1).min(count.saturating_sub(1)),
@@ -49,6 +50,7 @@ impl Model {
         }
         let found =
             self.views.overview.map.as_ref().and_then(|(_, map)| map.seat_at(position.x - area.x, position.y - area.y));
+        self.views.overview.walked = true;
         self.views.overview.cursor = found.unwrap_or(self.views.overview.cursor);
     }
 

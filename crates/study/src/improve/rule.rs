@@ -1,0 +1,70 @@
+//! Layout by rule of thumb: tensor parallelism fills the machine, then the fewest stages that fit, the rest replicas.
+//!
+//! It is what many people would run without a planner, so a plan is measured against it. A handful of predictions.
+
+use plantui_core::{
+    family::training::Estimate,
+    workload::{
+        TrainingProfile,
+        training::{Layout, Recompute, TrainingRun},
+    },
+};
+
+use super::predict;
+
+/// Most shards of a tensor, and most parts of the experts.
+const MOST: u32 = 8;
+
+/// Run by rule of thumb on all devices, with its prediction; `None` if no such run fits. `memory_bytes` is that of a
+/// device, the reserve included.
+pub fn rule_of_thumb(
+    profile: &TrainingProfile,
+    devices: u32,
+    batch: u32,
+    memory_bytes: f64,
+) -> Option<(TrainingRun, Estimate)> {
+    let powers = |most: u32| (0..u32::BITS).rev().map(|bits| 1u32 << bits).filter(move |own| *own <= most);
+    let machine = profile.accelerator.domain.clamp(1, MOST);
+    let layers = profile.model.layers.len() as u32;
+    for recompute in [Recompute::None, Recompute::Full] {
+        for tensor in powers(machine).filter(|own| devices.is_multiple_of(*own)) {
+            let rest = devices / tensor;
+            for pipeline in (1..=rest.min(layers)).filter(|stages| rest.is_multiple_of(*stages)) {
+                let data = rest / pipeline;
+                let experts = if profile.model.has_experts() { MOST } else { 1 };
+                // The largest expert degree that the engine runs.
+                let found = powers(experts).find_map(|expert| {
+                    let layout = Layout { tensor, pipeline, data, expert, ..Layout::ONE };
+                    let run = profile.run(&profile.configuration(layout, recompute), batch);
+                    predict(profile, &run).map(|estimate| (run, estimate))
+                });
+                let Some((run, estimate)) = found else { continue };
+                if estimate.memory_bytes + profile.settings.reserve_bytes <= memory_bytes {
+                    return Some((run, estimate));
+                }
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plantui_core::workload::load;
+
+    #[test]
+    fn tensors_fill_the_machine_and_stages_are_as_few_as_fit() {
+        let workload = load(std::path::Path::new("llama-3-70b")).unwrap();
+        let profile = workload.training().unwrap();
+        let gib = f64::from(1 << 30);
+        let (run, estimate) = rule_of_thumb(profile, 64, 128, 80.0 * gib).unwrap();
+        let layout = run.layout;
+        assert_eq!((layout.tensor, layout.pipeline, layout.data), (8, 2, 4));
+        assert!((14.5..15.5).contains(&estimate.simulated_s), "{}", estimate.simulated_s);
+        // Half of the memory takes more stages.
+        let (run, _) = rule_of_thumb(profile, 64, 128, 48.0 * gib).unwrap();
+        assert!(run.layout.pipeline > 2, "{:?}", run.layout);
+        assert!(rule_of_thumb(profile, 1, 128, 80.0 * gib).is_none());
+    }
+}
