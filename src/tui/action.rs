@@ -106,6 +106,7 @@ pub enum Action {
     Reload,
     Copy,
     SaveScreen,
+    SaveSlide,
     NextTheme,
 }
 
@@ -379,7 +380,8 @@ const EVERYWHERE: &[Entry] = &[
     entry(S::Everywhere, A::Open, &["o"], "Open", "load another workload, or a plan to compare with", "open"),
     entry(S::Everywhere, A::Reload, &["f5"], "Read again", "load the workload's file again; changed limits stay", ""),
     entry(S::Everywhere, A::Copy, &["C"], "Copy plan", "the plan's JSON to the clipboard (OSC 52)", ""),
-    entry(S::Everywhere, A::SaveScreen, &["S"], "Save screen", "this screen as an SVG picture", ""),
+    entry(S::Everywhere, A::SaveSlide, &["S"], "Save a slide", "the plan as a 16:9 SVG picture for a talk", ""),
+    entry(S::Everywhere, A::SaveScreen, &["ctrl-s"], "Save screen", "this screen as an SVG picture", ""),
     entry(S::Everywhere, A::NextTheme, &["ctrl-t"], "Next theme", "change the colours", ""),
     entry(S::Everywhere, A::Palette, &[":"], "Command", "find an action by its name", "command"),
     entry(S::Everywhere, A::Help, &["?"], "Help", "every key, searchable", "help"),

@@ -308,7 +308,7 @@ mod tests {
         let panel = [Scope::Panel, Scope::Everywhere];
         assert_eq!(map.lookup(&key(KeyCode::Right, KeyModifiers::SHIFT), &panel), Some(Action::IncreaseLarge));
         assert_eq!(map.lookup(&key(KeyCode::Right, KeyModifiers::NONE), &panel), Some(Action::Increase));
-        assert_eq!(map.lookup(&key(KeyCode::Char('S'), KeyModifiers::SHIFT), &panel), Some(Action::SaveScreen));
+        assert_eq!(map.lookup(&key(KeyCode::Char('S'), KeyModifiers::SHIFT), &panel), Some(Action::SaveSlide));
         assert_eq!(map.lookup(&key(KeyCode::Char('c'), KeyModifiers::CONTROL), &panel), Some(Action::Quit));
         assert_eq!(map.lookup(&key(KeyCode::Char('z'), KeyModifiers::NONE), &panel), None);
     }

@@ -44,7 +44,8 @@ pub(super) enum Overlay {
 pub(super) fn help_order(filter: &Filter, keymap: &Keymap, in_force: &[Scope]) -> Vec<usize> {
     let mut matches = filter.matches(&table_texts(keymap));
     if filter.input.value().trim().is_empty() {
-        matches.sort_by_key(|&i| !in_force.contains(&TABLE[i].scope));
+        // Scopes in force first, each with its keys together.
+        matches.sort_by_key(|&i| (!in_force.contains(&TABLE[i].scope), TABLE[i].scope.place()));
     }
     matches
 }

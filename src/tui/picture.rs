@@ -14,7 +14,7 @@ use super::{
     tour::{Step, TOUR},
 };
 use crate::{
-    tui::frame,
+    tui::{frame, views::overview::slide::SIZE as SLIDE},
     workload::{self, Workload},
 };
 
@@ -25,6 +25,13 @@ pub(super) fn of(model: &mut Model) -> String {
     let Ok(mut terminal) = Terminal::new(TestBackend::new(width, height));
     let Ok(_) = terminal.draw(|frame| frame::show(frame, model));
     model.overlay = overlay;
+    svg(terminal.backend().buffer(), model.appearance.theme.is_light(), model.view)
+}
+
+/// The plan on the screen as a slide of 16 by 9, as SVG.
+pub(super) fn slide(model: &Model) -> String {
+    let Ok(mut terminal) = Terminal::new(TestBackend::new(SLIDE.0, SLIDE.1));
+    let Ok(_) = terminal.draw(|frame| frame::show_slide(frame, model));
     svg(terminal.backend().buffer(), model.appearance.theme.is_light(), model.view)
 }
 
@@ -125,6 +132,11 @@ impl Offscreen {
         self.draw();
         self.wait(Duration::from_millis(10));
         self.wait(Duration::from_millis(500));
+    }
+
+    /// The plan on the screen as a slide, as SVG.
+    pub fn slide(&self) -> String {
+        slide(&self.model)
     }
 
     /// Picture of the screen, as SVG.

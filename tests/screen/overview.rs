@@ -13,7 +13,7 @@ use ratatui::{
     style::Color,
 };
 
-use crate::{file, line, native, overview, press, tiny};
+use crate::{file, line, native, overview, press, request, tiny};
 
 /// The line over the map.
 fn map_title(text: &str) -> String {
@@ -293,4 +293,14 @@ fn playing_sends_only_what_changes() {
         most = most.max(bytes);
     }
     assert!(most < 25_000, "{most} bytes in a second");
+}
+
+#[test]
+fn a_slide_tells_the_plan_without_tabs_and_keys() {
+    let mut screen = overview(request(Arc::new(workload::builtin())), 120, 36);
+    screen.draw();
+    let slide = screen.slide();
+    assert!(slide.contains("viewBox=\"0 0 768 432\""), "16 by 9: {}", &slide[..300]);
+    assert!(slide.contains("bert32a100 on 64 devices") && slide.contains("more"), "title and strip");
+    assert!(!slide.contains("Workload") && !slide.contains("export"), "no tabs, no keys");
 }

@@ -26,7 +26,9 @@ use crate::tui::{
 const GAP: usize = 2;
 const INDENT: usize = 2;
 /// Minimum width for two columns of help, cells.
-const BOTH: u16 = 160;
+const BOTH: u16 = 110;
+/// Width of a column if there is one, and if there are two, cells.
+const COLUMN: [u16; 2] = [96, 54];
 
 /// Draws the typed text with its cursor in a line.
 pub(super) fn draw_input(frame: &mut Frame<'_>, line: Rect, model: &Model, filter: &Filter, empty: &str) {
@@ -58,15 +60,20 @@ enum HelpLine {
 
 /// Draws all keys, those of the current context first.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
-    let beside = if area.width >= BOTH { 2 } else { 1 };
-    let inner = modal(frame, area, &model.appearance.theme, "Keys", 96 * beside, area.height.saturating_sub(2));
+    // What a search finds is explained line by line.
+    let searched = !filter.input.value().trim().is_empty();
+    let beside = if area.width >= BOTH && !searched { 2 } else { 1 };
+    let width = COLUMN[usize::from(beside) - 1] * beside;
+    let inner = modal(frame, area, &model.appearance.theme, "Keys", width, area.height.saturating_sub(2));
     draw_input(frame, rows(inner, 0, 1), model, filter, "type to search keys and words, Esc closes");
     // Definitions come first, but leave at least half of the lines to keys.
     let mut meant = term::lines(model, filter, inner.width.into());
     meant.truncate(usize::from(inner.height.saturating_sub(2)) / 2);
     let top = 2 + meant.len() as u16;
     frame.render_widget(Paragraph::new(meant), rows(inner, 2, inner.height));
-    let whole = rows(inner, top, inner.height);
+    // In two columns keys have their titles alone; the last lines explain the selected one.
+    let below = if beside > 1 { 3 } else { 0 };
+    let whole = rows(inner, top, inner.height.saturating_sub(top + below));
     // The rightmost column belongs to the scrollbar.
     let list = Rect { width: (whole.width + 1) / beside - if beside > 1 { 3 } else { 2 }, ..whole };
     // The first column continues in the second.
@@ -86,8 +93,12 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
         if place == 0 || TABLE[matches[place - 1]].scope != entry.scope {
             lines.push(HelpLine::Heading(entry.scope.title()));
         }
-        let told = wrap(entry.help, room).into_iter().enumerate();
-        lines.extend(told.map(|(line, help)| HelpLine::Entry { place, first: line == 0, help }));
+        if beside > 1 {
+            lines.push(HelpLine::Entry { place, first: true, help: String::new() });
+        } else {
+            let told = wrap(entry.help, room).into_iter().enumerate();
+            lines.extend(told.map(|(line, help)| HelpLine::Entry { place, first: line == 0, help }));
+        }
     }
     let of_cursor = |line: &HelpLine| matches!(line, HelpLine::Entry { place, .. } if *place == filter.cursor);
     let last = lines.iter().rposition(of_cursor).unwrap_or(0);
@@ -112,6 +123,12 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
         frame.render_widget(Line::from(spans), place);
         if of_cursor(line) {
             frame.buffer_mut().set_style(place, model.appearance.theme.selected());
+        }
+    }
+    if let Some(&entry) = matches.get(filter.cursor).filter(|_| beside > 1) {
+        let told = wrap(TABLE[entry].help, inner.width.into()).into_iter().take(2);
+        for (y, text) in (inner.height.saturating_sub(2)..).zip(told) {
+            frame.render_widget(Span::styled(text, model.appearance.theme.fg(Role::Muted)), rows(inner, y, 1));
         }
     }
     if matches.is_empty() {

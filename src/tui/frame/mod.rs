@@ -44,6 +44,7 @@ use crate::{
         },
         shown::Standing,
         theme::{Role, Theme},
+        views::overview::slide,
     },
 };
 
@@ -70,6 +71,15 @@ pub(super) fn show(frame: &mut Frame<'_>, model: &mut Model) {
     if room {
         draw_over(frame, area, model);
     }
+    replace(frame, model);
+}
+
+/// Draws the plan on the screen as a slide.
+pub(super) fn show_slide(frame: &mut Frame<'_>, model: &Model) {
+    let area = frame.area();
+    frame.buffer_mut().set_style(area, model.appearance.theme.base());
+    let line = slide::draw(frame, area, model);
+    layout::draw(frame, line, model, &mut Marks::default());
     replace(frame, model);
 }
 

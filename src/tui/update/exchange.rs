@@ -60,11 +60,25 @@ impl Model {
     }
 
     pub(in crate::tui) fn save_screen(&mut self) {
-        let stem = format!("plantui-{}", self.view.title().to_lowercase());
-        let path = files::free_name(Path::new("."), &stem, "svg");
         let svg = picture::of(self);
+        let view = self.view.title().to_lowercase();
+        self.save_picture("this screen", &format!("plantui-{view}"), &svg);
+    }
+
+    /// Writes the plan as a slide into the current folder.
+    pub(in crate::tui) fn save_slide(&mut self) {
+        if self.planning.shown.as_ref().is_none_or(|shown| shown.plan().is_none()) {
+            self.message = Some((Tone::Refused, "there is no plan for a slide".into()));
+            return;
+        }
+        let svg = picture::slide(self);
+        self.save_picture("a slide of this plan", "plantui-slide", &svg);
+    }
+
+    fn save_picture(&mut self, what: &str, stem: &str, svg: &str) {
+        let path = files::free_name(Path::new("."), stem, "svg");
         self.message = Some(match files::save(&path, false, |out| out.write_all(svg.as_bytes())) {
-            Ok(()) => (Tone::Done, format!("this screen is in {}", path.display())),
+            Ok(()) => (Tone::Done, format!("{what} is in {}", path.display())),
             Err(SaveError::Exists) => (Tone::Refused, format!("{} exists already", path.display())),
             Err(SaveError::Refused(why)) => (Tone::Refused, why),
         });

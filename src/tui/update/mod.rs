@@ -163,6 +163,7 @@ impl Model {
             Action::Reload => return self.reload(),
             Action::Copy => return self.copy_plan(),
             Action::SaveScreen => self.save_screen(),
+            Action::SaveSlide => self.save_slide(),
             _ if self.focus == Focus::Panel && self.move_in_panel(action) => {}
             _ => return self.view.behaviour().act(self, action),
         }

@@ -47,7 +47,10 @@ impl Strip<'_> {
             let of = |event: &crate::simulate::Event| within(event.start_s, event.end_s);
             let most = events.iter().max_by(|a, b| of(a).total_cmp(&of(b)))?;
             let shade = self.shades.activity(moment::of(most.kind));
-            return Some(if most.microbatch % 2 == 1 { self.shades.alternate(shade) } else { shade });
+            // Replicas take microbatches in turn.
+            let replicas = self.simulated.timeline.replicas.get(stage).copied().unwrap_or(1).max(1);
+            let odd = most.microbatch / replicas % 2 == 1;
+            return Some(if odd { self.shades.alternate(shade) } else { shade });
         }
         let reduces = self.simulated.share(stage, 0, from, to).all_reduce_s;
         (reduces >= BUSY * (to - from)).then(|| self.shades.activity(Activity::Communication))

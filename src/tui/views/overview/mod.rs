@@ -22,6 +22,7 @@ mod handovers;
 pub(super) mod keys;
 mod operators;
 mod side;
+pub(in crate::tui) mod slide;
 pub(super) mod state;
 mod traffic;
 mod update;
