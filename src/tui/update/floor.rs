@@ -34,14 +34,18 @@ pub(in crate::tui) struct LimitStep {
 }
 
 impl Model {
+    /// Devices of a machine that is rented as a whole, for a model to be trained.
+    pub(in crate::tui) fn machine(&self) -> Option<f64> {
+        let domain = self.session.workload.training()?.accelerator.domain.max(1);
+        Some(f64::from(if domain >= RACK { TRAY } else { domain }))
+    }
+
     /// Next value of a limit. Devices of a model are whole machines; a large step is one device.
     fn next_limit(&self, kind: LimitKind, up: bool, large: bool) -> f64 {
         let value = self.session.limits.get(kind);
-        let Some(profile) = self.session.workload.training().filter(|_| kind == LimitKind::Devices) else {
+        let Some(machine) = self.machine().filter(|_| kind == LimitKind::Devices) else {
             return kind.step(value, up, large);
         };
-        let domain = profile.accelerator.domain.max(1);
-        let machine = f64::from(if domain >= RACK { TRAY } else { domain });
         match (up, large) {
             (_, true) => kind.step(value, up, false),
             // Parts of a machine are halves.

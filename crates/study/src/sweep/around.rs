@@ -56,7 +56,11 @@ fn wide(kind: LimitKind, now: f64) -> Vec<f64> {
     let half = STEPS / 2;
     match kind {
         LimitKind::Devices => {
-            (-2 * half..=2 * half).map(|e| (now.max(1.0) * 2f64.powf(f64::from(e) / 2.0)).round()).collect()
+            // Powers of two and their halves more divide well: 32, 48, 64, 96, 128.
+            let base = 2f64.powi(now.max(1.0).log2().floor() as i32);
+            let powers = |e: i32| [base * 2f64.powi(e), base * 1.5 * 2f64.powi(e)];
+            let most = base * 2f64.powi(half);
+            (-half..=half).flat_map(powers).filter(|value| value.fract() == 0.0 && *value <= most).collect()
         }
         LimitKind::Microbatches | LimitKind::Batch => (-half..=half).map(|e| (now * 2f64.powi(e)).round()).collect(),
         LimitKind::Cpus => (0..=STEPS).map(f64::from).collect(),

@@ -12,6 +12,8 @@ use super::{
 pub const LEAST_GAIN: f64 = 1.6;
 /// Relative tolerance for values that count as double another.
 const NEAR: f64 = 0.02;
+/// Fewest points of a line that say something.
+const FEWEST: usize = 5;
 /// Smaller relative leads count as none.
 const LEAD: f64 = 0.005;
 
@@ -56,6 +58,10 @@ pub fn knee(rates: &[(f64, f64)]) -> Option<Knee> {
 pub fn sentences(chart: &Chart, line: usize, scales: bool) -> Vec<String> {
     let all: Vec<Vec<(f64, f64)>> = chart.lines.iter().map(|line| rates(chart, line)).collect();
     let mut told = vec![];
+    // A curve of a few points says nothing.
+    if all.get(line).is_none_or(|rates| rates.len() < FEWEST) {
+        return told;
+    }
     if let Some(lead) = leads(chart, &all) {
         told.push(lead);
     }

@@ -7,6 +7,7 @@ use tui_input::{Input, backend::crossterm::EventHandler};
 
 use super::state::{Lines, Swept};
 use crate::{
+    cluster::LimitKind,
     planner::{self, OptionKind, OptionValue, Problem, Search},
     study::sweep::{
         ChartFigure, LimitValues, PointResult, Series, Sweep, SweepPoint,
@@ -134,6 +135,18 @@ impl Model {
         self.set_limits(self.session.limits.with(kind, value))
     }
 
+    /// Values around the one in force; of a model's devices whole machines, or a power of two below one machine.
+    fn swept_values(&self, kind: LimitKind) -> Vec<f64> {
+        let now = self.session.limits.get(kind);
+        let mut values = values_around(kind, now, self.views.sweep.reach);
+        if let Some(machine) = self.machine().filter(|_| kind == LimitKind::Devices) {
+            let rented = |value: f64| value % machine == 0.0 || (value < machine && value.log2().fract() == 0.0);
+            #[allow(clippy::float_cmp, reason = "the value in force stays")]
+            values.retain(|&value| value == now || rented(value));
+        }
+        values
+    }
+
     fn begin_sweep(&mut self) -> Effects {
         if let Some(reason) = &self.session.refusals[self.session.planner] {
             self.message = Some((Tone::Refused, reason.clone()));
@@ -142,10 +155,7 @@ impl Model {
         let kind = self.sweep_axis();
         let second = self.sweep_second();
         let typed = self.views.sweep.typed.as_ref().filter(|typed| typed.kind == kind);
-        let values = typed.map_or_else(
-            || values_around(kind, self.session.limits.get(kind), self.views.sweep.reach),
-            |typed| typed.values.clone(),
-        );
+        let values = typed.map_or_else(|| self.swept_values(kind), |typed| typed.values.clone());
         let mut series = self.series();
         if second.is_some() {
             // A cell of a map has one value.
