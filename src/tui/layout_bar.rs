@@ -321,6 +321,13 @@ fn neighbours(axis: Axis, number: u32, devices: u32) -> [Vec<u32>; 2] {
     }
 }
 
+/// Degrees of a layout in short, without those of 1: `TP 4 CP 2 PP 4`.
+pub(super) fn degrees(layout: &Layout, gap: &str) -> String {
+    let axes = [Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert].into_iter();
+    let degree = |axis: Axis| axis.of(layout).filter(|n| *n > 1).map(|n| format!("{}{gap}{n}", axis.label()));
+    axes.filter_map(degree).collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

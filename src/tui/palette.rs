@@ -44,6 +44,8 @@ pub(super) enum Assigned {
     Planner(usize),
     /// Tokens to train on.
     Tokens(f64),
+    /// Days within which training is to be done.
+    Within(f64),
     /// Price of a device of the hardware in force for an hour, dollars.
     Price(f64),
     Theme(String),

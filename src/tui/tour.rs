@@ -48,12 +48,12 @@ pub(super) static TOUR: &[Step] = &[
         film: 1,
     },
     Step {
-        caption: "{play-batch} plays the iteration: cells light up while their devices compute forward, recompute, \
-            and backward.",
+        caption: "{play-batch} plays the iteration: cells light up with what their devices do, half a second a \
+            microbatch, the middle in fast forward.",
         does: &[Act(A::ZoomWhole), Act(A::PlayBatch)],
-        seconds: 5.0,
+        seconds: 10.0,
         picture: None,
-        film: 10,
+        film: 20,
     },
     Step {
         caption: "Limits are at the left. Every change is planned at once, here twice the devices; the header shows \

@@ -82,13 +82,19 @@ fn links_are_shown_with_their_unit() {
     }
 }
 
-#[test]
-fn groups_of_a_device_are_told_axis_by_axis() {
+/// Screen of llama-3-70b on 64 H100.
+fn llama(width: u16, height: u16) -> Offscreen {
     let model = Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"));
     let overrides = GivenLimits::default().with(LimitKind::Devices, 64).with(LimitKind::Batch, 128);
     let request = ScreenRequest { overrides, planner: "joint".into(), ..request(model) };
-    let mut screen = Offscreen::new(request, 120, 36).expect("the request can be met");
+    let mut screen = Offscreen::new(request, width, height).expect("the request can be met");
     screen.focus(Focus::View);
+    screen
+}
+
+#[test]
+fn groups_of_a_device_are_told_axis_by_axis() {
+    let mut screen = llama(120, 36);
     screen.keys("c");
     press(&mut screen, KeyCode::Down);
     for _ in 0..5 {
@@ -103,11 +109,7 @@ fn groups_of_a_device_are_told_axis_by_axis() {
 
 #[test]
 fn a_machine_fails_and_the_ways_on_are_told_with_their_cost() {
-    let model = Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"));
-    let overrides = GivenLimits::default().with(LimitKind::Devices, 64).with(LimitKind::Batch, 128);
-    let request = ScreenRequest { overrides, planner: "joint".into(), ..request(model) };
-    let mut screen = Offscreen::new(request, 160, 45).expect("the request can be met");
-    screen.focus(Focus::View);
+    let mut screen = llama(160, 45);
     screen.keys("3X");
     snapshots::compare("machine-fails-160x45", &mut screen);
     press(&mut screen, KeyCode::Down);

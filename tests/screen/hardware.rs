@@ -38,6 +38,11 @@ fn speed_days_and_cost_stand_side_by_side() {
     screen.keys(":tokens 2T");
     press(&mut screen, KeyCode::Enter);
     assert!(screen.text().contains("318 d"), "{}", screen.text());
+    screen.keys(":within 200");
+    press(&mut screen, KeyCode::Enter);
+    let text = screen.text();
+    assert!(text.contains("  late"), "{text}");
+    assert!(text.contains("cheapest within 200 days"), "{text}");
 }
 
 #[test]

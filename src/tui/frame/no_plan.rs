@@ -19,7 +19,7 @@ use crate::{
         model::{Focus, Hit, Model},
         paint::{
             area::{rows, scrolled},
-            text::{clip, fit, fit_right, wrap},
+            text::{clip, fit, fit_right, fitting, wrap},
         },
         remedies::Remedies,
         shown::ShownRun,
@@ -139,16 +139,8 @@ fn draw_remedies(
     ]);
     frame.render_widget(head, rows(area, y, 1));
     let priced = own.rows().any(|remedy| hourly(model, shown, remedy).is_some());
-    let columns = COLUMNS.iter().filter(|(name, _)| priced || *name != "an hour");
-    // Columns that do not fit are left out as a whole.
-    let mut used = 2;
-    let columns: Vec<(&str, usize)> = columns
-        .copied()
-        .take_while(|(_, width)| {
-            used += width;
-            used <= usize::from(area.width)
-        })
-        .collect();
+    let all = if priced { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
+    let columns = fitting(all, 2, area.width);
     let titles: String = columns.iter().map(|(name, width)| aligned(name, name, *width)).collect();
     frame.render_widget(Line::styled(format!("  {titles}"), muted), rows(area, y + 1, 1));
     y += 2;

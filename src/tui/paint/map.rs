@@ -48,6 +48,17 @@ struct Look {
     fill: &'static str,
 }
 
+impl<'a> Map<'a> {
+    /// Map of a plan without cursor, moment and changes.
+    pub(in crate::tui) fn plain(
+        layout: &'a MapLayout,
+        (shades, theme): (&'a Shades, &'a Theme),
+        stages: &'a [f64],
+    ) -> Map<'a> {
+        Map { layout, shades, theme, stages, cursor: None, moment: None, changed: &[], failed: &[] }
+    }
+}
+
 impl Map<'_> {
     /// Draws the map.
     pub(in crate::tui) fn draw(&self, buffer: &mut Buffer, area: Rect) {

@@ -61,3 +61,16 @@ pub(in crate::tui) fn wrap(text: &str, width: usize) -> Vec<String> {
 pub(in crate::tui) fn plain() -> Style {
     Style::new()
 }
+/// Columns of a table that fit, from the left, given the cells before them. Others are left out as a whole.
+pub(in crate::tui) fn fitting(
+    columns: &[(&'static str, usize)],
+    before: usize,
+    width: u16,
+) -> Vec<(&'static str, usize)> {
+    let mut used = before;
+    let fits = |(_, own): &&(&'static str, usize)| {
+        used += own;
+        used <= usize::from(width)
+    };
+    columns.iter().take_while(fits).copied().collect()
+}

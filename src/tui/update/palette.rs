@@ -89,6 +89,12 @@ impl Model {
                 let what = units::parse_tokens(value).map(Assigned::Tokens);
                 told("tokens", units::count_short(self.views.hardware.tokens), what)
             }
+            "within" if self.session.workload.training().is_some() => {
+                let days = value.trim_end_matches([' ', 'd']).parse::<f64>().ok().filter(|own| *own > 0.0);
+                let what = days.map(Assigned::Within).ok_or_else(|| "a number of days, such as 90".into());
+                let now = self.views.hardware.within.map_or("any time".into(), |days| format!("{days} days"));
+                told("finish within days:", now, what)
+            }
             "price" if self.session.workload.training().is_some() => {
                 let id = self.hardware().unwrap_or_default();
                 let price =
@@ -117,6 +123,10 @@ impl Model {
             Ok(Assigned::Planner(planner)) => self.choose(planner),
             Ok(Assigned::Tokens(tokens)) => {
                 self.views.hardware.tokens = tokens;
+                vec![]
+            }
+            Ok(Assigned::Within(days)) => {
+                self.views.hardware.within = Some(days);
                 vec![]
             }
             Ok(Assigned::Price(price)) => {

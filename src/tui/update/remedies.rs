@@ -82,6 +82,10 @@ impl Model {
             return vec![];
         }
         self.planning.remedies = Remedies { of: Some(Arc::clone(shown)), ..Remedies::default() };
+        if self.views.history.tries.is_empty() {
+            let on = self.hardware().unwrap_or_default();
+            self.views.history.refused = Some(format!("{} {on} hold no layout", shown.limits.devices));
+        }
         let inputs = self.remedy_inputs(shown);
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
             let mut tell = |tried: Tried| {

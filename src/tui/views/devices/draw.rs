@@ -128,16 +128,7 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun) 
     let text = format!("devices{on}: hue stage, height memory, shade load{each}");
     frame.render_widget(title(&text, area.width.into(), &model.appearance.theme), rows(area, 0, 1));
     let shades = Shades::new(&model.appearance.theme, model.appearance.depth);
-    let map = Map {
-        layout: &layout,
-        shades: &shades,
-        theme: &model.appearance.theme,
-        stages: &shown.places,
-        cursor,
-        moment: None,
-        changed: &[],
-        failed: &[],
-    };
+    let map = Map { cursor, ..Map::plain(&layout, (&shades, &model.appearance.theme), &shown.places) };
     map.draw(frame.buffer_mut(), rows(area, 1, area.height - 1));
     layout.rows + 2
 }

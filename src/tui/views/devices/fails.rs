@@ -18,7 +18,7 @@ use ratatui::{
 use crate::{
     study::failure::{Finding, WayOn},
     tui::{
-        layout_bar::Axis,
+        layout_bar::degrees,
         marks::Marks,
         model::{Focus, Hit, Model},
         paint::{
@@ -27,7 +27,7 @@ use crate::{
             map::Map,
             map_layout::MapLayout,
             shades::Shades,
-            text::{clip, fit, fit_right, wrap},
+            text::{clip, fit, fit_right, fitting, wrap},
         },
         shown::ShownRun,
         theme::Role,
@@ -89,27 +89,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     if let Some(layout) = MapLayout::new(&Atlas::of(shown), area.width, room).filter(|layout| layout.rows <= room) {
         let shades = Shades::new(theme, model.appearance.depth);
         let broken: Vec<u32> = failed.devices.clone().collect();
-        let map = Map {
-            layout: &layout,
-            shades: &shades,
-            theme,
-            stages: &shown.places,
-            cursor: None,
-            moment: None,
-            changed: &[],
-            failed: &broken,
-        };
+        let map = Map { failed: &broken, ..Map::plain(&layout, (&shades, theme), &shown.places) };
         map.draw(frame.buffer_mut(), rows(area, y, layout.rows));
         y += layout.rows + 1;
     }
-    let mut used = 2;
-    let columns: Vec<(&str, usize)> = COLUMNS
-        .into_iter()
-        .take_while(|(_, width)| {
-            used += width;
-            used <= usize::from(area.width)
-        })
-        .collect();
+    let columns = fitting(&COLUMNS, 2, area.width);
     let aligned = |name: &str, value: &str, width: usize| match name {
         "way on" => fit(value, width),
         "layout" | "what moves" => fit(&format!("  {}", clip(value, width - 3)), width),
@@ -122,17 +106,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     for (row, way) in failed.ways().enumerate() {
         let line = rows(area, y, 1);
         let slower = way.iteration_s / now - 1.0;
-        let axes = [Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert].into_iter();
-        let degree =
-            |axis: Axis| axis.of(&way.configuration.layout).filter(|n| *n > 1).map(|n| format!("{} {n}", axis.label()));
-        let layout: Vec<String> = axes.filter_map(degree).collect();
         let cell = |name: &str| match name {
             "way on" => way.what.clone(),
             "iteration" => units::seconds(way.iteration_s),
             "slower" => units::percent(slower.max(0.0)),
             "memory" => units::bytes(way.memory_bytes),
             "idle" => way.idle.to_string(),
-            "layout" => layout.join(" "),
+            "layout" => degrees(&way.configuration.layout, " "),
             _ => way.moves.to_string(),
         };
         let mut spans = vec![Span::styled(if row == failed.cursor { "▌ " } else { "  " }, theme.fg(Role::Focus))];

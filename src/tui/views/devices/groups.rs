@@ -31,7 +31,7 @@ use crate::{
         paint::{
             area::rows,
             shades::Shades,
-            text::{clip, fit, fit_right, wrap},
+            text::{clip, fit, fit_right, fitting, wrap},
         },
         shown::ShownRun,
         theme::{Role, Theme},
@@ -258,14 +258,7 @@ fn draw_table(
         run.links = training::links(wired, &devices, &run);
     }
     let Some(estimate) = improve::predict(profile, &run) else { return };
-    let mut used = 0;
-    let columns: Vec<(&str, usize)> = COLUMNS
-        .into_iter()
-        .take_while(|(_, width)| {
-            used += width;
-            used <= usize::from(area.width)
-        })
-        .collect();
+    let columns = fitting(&COLUMNS, 0, area.width);
     let head: String = columns.iter().map(|(name, width)| fit(name, *width)).collect();
     frame.render_widget(Span::styled(head, muted), rows(area, 0, 1));
     let accelerator = &profile.accelerator;

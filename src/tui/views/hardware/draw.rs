@@ -126,9 +126,12 @@ fn lines(state: &State, (row, column): (usize, usize), devices: u32, price: Opti
             let cost = cost(own, devices, price, state.tokens);
             let days = cost.and_then(|cost| cost.days).map(|days| format!("{} d", units::number(days)));
             let total = cost.and_then(|cost| cost.total).map(|total| format!("  {}", units::money(total)));
+            let late = cost.is_some_and(|cost| state.late(cost.days));
+            let role = if late { Role::Muted } else { Role::Text };
+            let late = if late { "  late" } else { "" };
             vec![
-                (format!("{rate} tok/s {}", own.figures.mfu), Role::Text),
-                (format!("{}{}", days.unwrap_or_default(), total.unwrap_or_default()), Role::Text),
+                (format!("{rate} tok/s {}", own.figures.mfu), role),
+                (format!("{}{}{late}", days.unwrap_or_default(), total.unwrap_or_default()), role),
                 (own.layout.clone(), Role::Muted),
             ]
         }
@@ -150,16 +153,20 @@ fn best(model: &Model) -> String {
             if let Some(days) = cost.days.filter(|days| fastest.as_ref().is_none_or(|best| *days < best.0)) {
                 fastest = Some((days, name.clone()));
             }
+            if state.late(cost.days) {
+                continue;
+            }
             if let Some(total) = cost.total.filter(|total| cheapest.as_ref().is_none_or(|best| *total < best.0)) {
                 cheapest = Some((total, name));
             }
         }
     }
+    let in_time = state.within.map_or(String::new(), |days| format!(" within {days} days"));
     let left = grid.cells.iter().filter(|cell| cell.is_none()).count();
     let mut told = vec![];
     told.extend(fastest.map(|(days, name)| format!("fastest: {name}, {} days", units::number(days))));
     match cheapest {
-        Some((total, name)) => told.push(format!("cheapest: {name}, {}", units::money(total))),
+        Some((total, name)) => told.push(format!("cheapest{in_time}: {name}, {}", units::money(total))),
         None => told.push("`:price 2.40` gives the hardware in force a price an hour, and so a cost".into()),
     }
     told.extend((left > 0).then(|| format!("{left} still to plan")));

@@ -46,6 +46,7 @@ impl ViewBehaviour for Hardware {
     }
 
     fn forget(&self, model: &mut Model) {
-        model.views.hardware = State { tokens: model.views.hardware.tokens, ..State::default() };
+        model.views.hardware =
+            State { tokens: model.views.hardware.tokens, within: model.views.hardware.within, ..State::default() };
     }
 }

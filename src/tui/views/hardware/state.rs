@@ -42,10 +42,19 @@ pub(in crate::tui) struct State {
     pub cursor: (usize, usize),
     /// Tokens to train on, for days and cost.
     pub tokens: f64,
+    /// Days within which it is to be done, if asked for.
+    pub within: Option<f64>,
 }
 
 impl Default for State {
     fn default() -> Self {
-        State { grid: HardwareGrid::default(), cursor: (0, 0), tokens: 1e12 }
+        State { grid: HardwareGrid::default(), cursor: (0, 0), tokens: 1e12, within: None }
+    }
+}
+
+impl State {
+    /// True if a training of some days ends later than asked for.
+    pub(super) fn late(&self, days: Option<f64>) -> bool {
+        days.zip(self.within).is_some_and(|(days, within)| days > within)
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     tui::{
         action::Action,
         effect::Effects,
-        layout_bar::Axis,
+        layout_bar::degrees,
         model::{Model, Tone},
         studies::StudyKind,
         study_job::Finding,
@@ -174,11 +174,7 @@ fn figures(workload: &Workload, limits: &Limits, outcome: &Outcome) -> CellResul
         });
     };
     let figures = TrainedFigures::of(workload, limits, plan, seconds).ok_or("has no layout")?;
-    let axes = [Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert].into_iter();
-    let degree =
-        |axis: Axis| axis.of(&figures.configuration.layout).filter(|n| *n > 1).map(|n| format!("{}{n}", axis.label()));
-    let layout: Vec<String> = axes.filter_map(degree).collect();
     let used = plan.devices_used();
     let on = if used < limits.devices { format!(" on {used}") } else { String::new() };
-    Ok(CellFigures { layout: layout.join(" ") + &on, figures })
+    Ok(CellFigures { layout: degrees(&figures.configuration.layout, "") + &on, figures })
 }

@@ -89,7 +89,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
             Span::styled(if at { "▌" } else { " " }, theme.fg(Role::Focus)),
             Span::styled(marked, theme.bold(Role::Accent)),
             Span::styled(fit_right(&number, NUMBER - 3) + " ", if shown { theme.bold(Role::Text) } else { muted }),
-            Span::styled(fit(&changes(own, before), change.saturating_sub(1)) + " ", text),
+            Span::styled(fit(&changes(own, before, state.refused.as_deref()), change.saturating_sub(1)) + " ", text),
             Span::styled(fit(&own.layout, layout), muted),
             Span::styled(cells, text),
             Span::styled(if bar > 0 { format!("  {blocks}") } else { String::new() }, theme.fg(Role::Accent)),
@@ -127,8 +127,11 @@ impl Try {
 }
 
 /// Changes of a try against the one before.
-fn changes(own: &Try, before: Option<&Try>) -> String {
-    let Some(before) = before else { return format!("start: {}", own.shown.planner.name) };
+fn changes(own: &Try, before: Option<&Try>, refused: Option<&str>) -> String {
+    let Some(before) = before else {
+        let refused = refused.filter(|_| own.parent.is_none()).map_or(String::new(), |why| format!(", {why}"));
+        return format!("start: {}{refused}", own.shown.planner.name);
+    };
     if own.shown.workload.source != before.shown.workload.source {
         return own.shown.workload.name.clone();
     }
@@ -155,7 +158,7 @@ fn difference(model: &Model) -> String {
         "try {} against {}: {}; {}, {memory} on the fullest device",
         b.number,
         a.number,
-        changes(b, Some(a)),
+        changes(b, Some(a), None),
         units::faster(rate(b) / rate(a)),
     );
     if let (Some(before), Some(now)) = (a.cost(), b.cost()) {

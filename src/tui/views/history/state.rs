@@ -40,6 +40,8 @@ pub(in crate::tui) struct State {
     pub cursor: usize,
     /// Numbers of the marked tries, oldest mark first; at most two.
     pub marked: Vec<usize>,
+    /// Inputs without a plan before the first try, in words.
+    pub refused: Option<String>,
     /// Number of the last try.
     last: usize,
 }
