@@ -21,6 +21,8 @@ pub(in crate::tui) struct Seat {
     pub device: u32,
     /// Stage on it; `None`: idle. Of several, the one that takes most time.
     pub stage: Option<usize>,
+    /// Number on the first cell of the stage: its own, or that of the accelerator or CPU among its kind.
+    pub number: usize,
     /// Replica of the stage that it belongs to.
     pub replica: u32,
     /// Memory need as a fraction of the limit; `None` if unlimited.
@@ -113,6 +115,7 @@ fn seats(shown: &ShownRun, plan: &Plan, score: &Score) -> Vec<Seat> {
             seats.push(Seat {
                 device: stage.devices.get(at as usize).copied().unwrap_or(seats.len() as u32),
                 stage: Some(i),
+                number: i + 1,
                 replica: at / degree,
                 memory: limit.is_finite().then(|| scored.memory_bytes / limit),
                 load: (scored.load_s / slowest) * (1.0 - idle),
@@ -135,7 +138,7 @@ fn idle_share(shown: &ShownRun, at: u32) -> f64 {
 }
 
 fn idle(device: u32) -> Seat {
-    Seat { device, stage: None, replica: 0, memory: Some(0.0), load: 0.0, begins: true, stands_for: 1 }
+    Seat { device, stage: None, number: 0, replica: 0, memory: Some(0.0), load: 0.0, begins: true, stands_for: 1 }
 }
 
 fn by_machine(shown: &ShownRun, seats: Vec<Seat>, sizes: &[u16]) -> Atlas {
@@ -206,8 +209,16 @@ fn by_kind(shown: &ShownRun, plan: &Plan, score: &Score) -> Atlas {
             continue;
         }
         let device = device.unwrap_or(i as u32);
-        let seat =
-            Seat { device, stage: Some(i), replica: 0, memory, load: scored.load_s, begins: true, stands_for: 1 };
+        let seat = Seat {
+            device,
+            stage: Some(i),
+            number: kinds[kind].len() + 1,
+            replica: 0,
+            memory,
+            load: scored.load_s,
+            begins: true,
+            stands_for: 1,
+        };
         kinds[kind].push(seat);
         most[kind].push(scored.load_s);
     }

@@ -150,8 +150,8 @@ impl Map<'_> {
             }
         }
         // The number is drawn on the filled part of the lowest row.
-        if let Some(stage) = seat.stage.filter(|_| self.begins_run(i)) {
-            let number = (stage + 1).to_string();
+        if seat.stage.is_some() && self.begins_run(i) {
+            let number = seat.number.to_string();
             if number.len() <= usize::from(place.width) {
                 let y = place.bottom() - 1;
                 let style = if eighths >= 5 && self.shades.mixes() && self.moment.is_none() {

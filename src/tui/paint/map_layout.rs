@@ -214,6 +214,7 @@ mod tests {
             let first = atlas.seats.len();
             atlas.seats.extend((0..count).map(|at| Seat {
                 device: (first + at) as u32,
+                number: 1,
                 stage: Some(i),
                 replica: (at / replica) as u32,
                 memory: Some(0.5),

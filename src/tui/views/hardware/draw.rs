@@ -89,7 +89,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
                 frame.render_widget(Span::styled(whole(&text, place.width.into()), style), line);
             }
             if selected {
-                let style = if model.focus == Focus::View { theme.selected() } else { theme.fg(Role::Text) };
+                let style = if model.focus == Focus::View {
+                    theme.selected().fg(theme.color(Role::Text))
+                } else {
+                    theme.fg(Role::Text)
+                };
                 frame.buffer_mut().set_style(place, style);
             }
             marks.hits.push((place, Hit::ListRow(row * grid.columns.len() + column)));
