@@ -59,6 +59,7 @@ impl ViewBehaviour for Frontier {
     }
 
     fn plan_changed(&self, model: &mut Model) {
+        model.views.frontier.beside = None;
         // An edited plan keeps the layouts that it was chosen from.
         if !model.edited() {
             model.views.frontier = State { by_memory: model.views.frontier.by_memory, ..State::default() };
