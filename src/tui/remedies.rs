@@ -1,9 +1,9 @@
-//! What would do where no layout of a model fits.
+//! Remedies on the screen where no layout of a model fits.
 
 use std::sync::Arc;
 
 use super::shown::ShownRun;
-use crate::study::remedies::{Remedy, Tried};
+use crate::study::remedies::{Remedy, RemedyResult};
 
 /// Changes that were tried so far.
 #[derive(Debug, Default)]
@@ -11,7 +11,7 @@ pub(super) struct Remedies {
     /// Result without a plan that they belong to.
     pub of: Option<Arc<ShownRun>>,
     /// Results so far.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<RemedyResult>,
     /// True after the last one.
     pub done: bool,
     /// Selected remedy.
@@ -39,15 +39,15 @@ impl Remedies {
     /// Changes that are not enough, and how far they get.
     pub(super) fn refused(&self) -> impl Iterator<Item = (&str, &str)> {
         self.tried.iter().filter_map(|tried| match tried {
-            Tried::Refused(what, why) => Some((what.as_str(), why.as_str())),
-            Tried::Remedy(_) => None,
+            RemedyResult::Short(what, why) => Some((what.as_str(), why.as_str())),
+            RemedyResult::Enough(_) => None,
         })
     }
 }
 
-fn remedy(tried: &Tried) -> Option<&Remedy> {
+fn remedy(tried: &RemedyResult) -> Option<&Remedy> {
     match tried {
-        Tried::Remedy(remedy) => Some(remedy),
-        Tried::Refused(..) => None,
+        RemedyResult::Enough(remedy) => Some(remedy),
+        RemedyResult::Short(..) => None,
     }
 }

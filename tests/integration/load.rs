@@ -391,8 +391,8 @@ fn broken_json_is_placed() {
         "w.json:14: nodes[0].TMPCs.1[0] has the field `timePerSample` twice; keep one",
         "w.json:106: has text after the end of its JSON object; remove it",
         "w.json:1: nodes[0] is an array, must be an object",
-        "w.json:15: nodes[0].TMPCs.1[0] is where the file ends, before its JSON is complete; it looks truncated: copy it again",
-        "w.json:1: nodes is where the file ends, before its JSON is complete; it looks truncated: copy it again",
+        "w.json:15: nodes[0].TMPCs.1[0] is the last part of the file, which ends before its JSON is complete; it looks truncated: copy it again",
+        "w.json:1: nodes is the last part of the file, which ends before its JSON is complete; it looks truncated: copy it again",
     ];
     assert_eq!(found, expected);
 }

@@ -217,6 +217,17 @@ pub fn parse_count(text: &str) -> Result<u32, UnitError> {
     if value.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&value) { Ok(value as u32) } else { Err(error()) }
 }
 
+/// Bytes rounded up to a short number, in the kind of unit, decimal or binary, of a limit: `156.7 GiB`, `1.32 GiB`.
+pub fn bytes_up(bytes: f64, limit: f64) -> f64 {
+    let (large, small) = if is_decimal(limit) { (1e9, 1e6) } else { (GIB, GIB / 1024.0) };
+    let unit = match bytes {
+        bytes if bytes >= 10.0 * large => large / 10.0,
+        bytes if bytes >= large => large / 100.0,
+        _ => small,
+    };
+    (bytes / unit).ceil() * unit
+}
+
 /// Difference of two sizes in words: `1.5 GiB more`, `the same memory`.
 pub fn more_bytes(difference: f64) -> String {
     match difference {

@@ -1,13 +1,13 @@
-//! What if a machine fails: ways on for a run, and what they cost.
+//! Ways on for a run whose machine fails, and their cost.
 //!
 //! A spare machine keeps the plan. Without one, the run goes on with a replica less, if that fits, or is planned anew for
-//! fewer machines. Two milder faults keep every device: a slow one, which all others wait for, and links at half their
-//! bandwidth. A few plans and predictions.
+//! fewer machines. Two milder faults keep every device: a slow one, for which its whole stage waits, and
+//! links between machines at half their bandwidth. A few plans and predictions.
 
 use std::sync::Arc;
 
 use plantui_core::{
-    cluster::Limits,
+    cluster::{LimitKind, Limits},
     family,
     plan::{Configuration, Plan},
     search::Search,
@@ -18,7 +18,7 @@ use plantui_core::{
 
 use crate::{
     improve,
-    remedies::{Change, Inputs, TrainedFigures},
+    remedies::{InputChange, PlanInputs, TrainedFigures},
 };
 
 /// Speed of a slow device relative to the others.
@@ -37,15 +37,15 @@ pub struct WayOn {
     pub memory_bytes: f64,
     /// Devices left over.
     pub idle: u32,
-    /// What must move before it runs.
+    /// Shards that must move before it runs, in words.
     pub moves: &'static str,
     /// Change of the inputs that leads there; `None` if they stay.
-    pub change: Option<Change>,
+    pub change: Option<InputChange>,
 }
 
-/// Finding of the study.
+/// Result of the study.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Finding {
+pub enum WayResult {
     /// Way that runs.
     Way(Box<WayOn>),
     /// Way that does not, and why.
@@ -55,19 +55,20 @@ pub enum Finding {
 /// Ways on after a machine of `machine` devices fails, and after milder faults of `stage`, one after the other. `plan`
 /// takes `iteration_s` seconds.
 pub fn ways_on(
-    inputs: &Inputs<'_>,
+    inputs: &PlanInputs,
     (plan, iteration_s): (&Plan, f64),
     (machine, stage): (u32, usize),
     search: &Search,
-    tell: &mut dyn FnMut(Finding),
+    tell: &mut dyn FnMut(WayResult),
 ) {
     let (workload, limits) = (&inputs.problem.workload, &inputs.problem.limits);
     let Some(now) = TrainedFigures::of(workload, limits, plan, iteration_s) else { return };
-    let mut way = |what: String, figures: TrainedFigures, idle: u32, moves: &'static str, change: Option<Change>| {
-        let TrainedFigures { configuration, iteration_s, memory_bytes, .. } = figures;
-        let way = WayOn { what, configuration, iteration_s, memory_bytes, idle, moves, change };
-        tell(Finding::Way(Box::new(way)));
-    };
+    let mut way =
+        |what: String, figures: TrainedFigures, idle: u32, moves: &'static str, change: Option<InputChange>| {
+            let TrainedFigures { configuration, iteration_s, memory_bytes, .. } = figures;
+            let way = WayOn { what, configuration, iteration_s, memory_bytes, idle, moves, change };
+            tell(WayResult::Way(Box::new(way)));
+        };
     way("a spare machine takes its place".into(), now.clone(), 0, "the shards of one machine", None);
     let left = limits.devices.saturating_sub(machine);
     let whole = |devices: u32| devices / machine.max(1) * machine;
@@ -87,18 +88,24 @@ pub fn ways_on(
             && same(|own| own.layout.virtual_stages)
             && figures.configuration.layers == now.configuration.layers;
         let moves = if keeps { "replicas" } else { "every shard" };
-        way(format!("plan anew for {devices}"), figures, left - devices, moves, Some(Change::Devices(devices)));
+        way(
+            format!("plan anew for {devices}"),
+            figures,
+            left - devices,
+            moves,
+            Some(InputChange::Limit(LimitKind::Devices, f64::from(devices))),
+        );
     }
     if let Some(slow) = with_slow_device(workload, limits, plan, stage, search) {
         let figures = TrainedFigures { iteration_s: iteration_s * slow, ..now.clone() };
-        let what = format!("a device of stage {} at {}", stage + 1, units::percent_whole(SLOW));
+        let what = format!("milder: device of stage {} at {}", stage + 1, units::percent_whole(SLOW));
         way(what, figures, 0, "nothing", None);
     }
     if let Some(figures) = at_half_bandwidth(workload, &now, limits.samples()) {
-        way("links between machines at half".into(), figures, 0, "nothing", None);
+        way("milder: links at half".into(), figures, 0, "nothing", None);
     }
     if let Some(refused) = without_replica(workload, limits, &now) {
-        tell(Finding::Refused(refused));
+        tell(WayResult::Refused(refused));
     }
 }
 

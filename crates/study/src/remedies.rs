@@ -11,13 +11,16 @@ use plantui_core::{
     cluster::{GivenLimits, LimitKind, Limits},
     family::{
         self, dial,
-        training::hardware::{self, Accelerator},
+        training::{
+            Fits, evidence,
+            hardware::{self, Accelerator},
+        },
     },
     plan::{Configuration, Plan},
     units,
     workload::Workload,
 };
-use plantui_planners::{OptionSpec, OptionValue, Outcome, Planner, Problem, Search};
+use plantui_planners::{Infeasible, OptionSpec, OptionValue, Options, Outcome, Planner, Problem, Search};
 
 use crate::run;
 
@@ -30,6 +33,8 @@ const MULTIPLES: [f64; 3] = [2.0, 1.5, 4.0];
 const SENSIBLE: f64 = 0.5;
 /// Most machines that are added one by one to find the least sensible number.
 const WALKED: u32 = 32;
+/// Dial of the sequence length.
+const SEQUENCE: &str = "sequence-length";
 /// Shortest sequence that is tried, tokens.
 const SHORTEST: u64 = 512;
 /// Settings of a model that save memory, with the values that save most.
@@ -51,6 +56,10 @@ pub struct TrainedFigures {
     pub configuration: Configuration,
     /// Memory of the fullest device, bytes.
     pub memory_bytes: f64,
+    /// True if it fits as predicted, but not with the error of the memory model.
+    pub fits_closely: bool,
+    /// True if no published run is like it, so that the error of the prediction is unknown.
+    pub untested: bool,
 }
 
 impl TrainedFigures {
@@ -58,6 +67,7 @@ impl TrainedFigures {
     pub fn of(workload: &Workload, limits: &Limits, plan: &Plan, iteration_s: f64) -> Option<Self> {
         let profile = workload.training()?;
         let own = plan.configuration()?;
+        let evidence = evidence(profile, limits, plan);
         let named = family::of(workload).plan_figures(limits, plan);
         let mfu = named.into_iter().find(|figure| figure.name == "MFU").map(|figure| figure.value);
         Some(TrainedFigures {
@@ -67,6 +77,8 @@ impl TrainedFigures {
             mfu: mfu.unwrap_or_default(),
             configuration: own.clone(),
             memory_bytes: family::check(workload, limits, plan).peak_memory_bytes(),
+            fits_closely: evidence.is_some_and(|evidence| evidence.fits == Fits::Close),
+            untested: evidence.is_none_or(|evidence| !evidence.tested),
         })
     }
 
@@ -76,21 +88,17 @@ impl TrainedFigures {
     }
 }
 
-/// One change of the inputs.
+/// Change of the inputs of a plan.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Change {
-    /// Number of devices.
-    Devices(u32),
+pub enum InputChange {
+    /// Value of a limit, in its base unit.
+    Limit(LimitKind, f64),
     /// Hardware, by id, and the number of devices if it changes too.
     Hardware(&'static str, Option<u32>),
-    /// Memory of a device, bytes.
-    Memory(f64),
     /// Dial of the model, by id.
     Dial(&'static str, String),
-    /// Sequences of an iteration.
-    Batch(u32),
-    /// Option of the planner, by name.
-    Option(&'static str, OptionValue),
+    /// Option of the planner.
+    Option(&'static OptionSpec, OptionValue),
 }
 
 /// Change under which a layout fits.
@@ -101,110 +109,100 @@ pub struct Remedy {
     /// Its new value: `208 h100, 26 machines`.
     pub to: String,
     /// The change.
-    pub change: Change,
+    pub change: InputChange,
     /// Figures of the plan.
     pub figures: TrainedFigures,
     /// Remark; may be empty.
     pub remark: String,
 }
 
-/// Result of one change.
+/// Result of a change.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Tried {
+pub enum RemedyResult {
     /// It is enough.
-    Remedy(Box<Remedy>),
+    Enough(Box<Remedy>),
     /// It is not: the change in words, and how far it gets.
-    Refused(String, String),
+    Short(String, String),
 }
 
-/// Remark of the least number of devices where a larger one makes more sense.
-pub const LEAST: &str = "the least";
-/// Remark of that larger number.
-pub const LEAST_SENSIBLE: &str = "the least that makes sense";
+/// Remarks on the least number of devices where a larger one makes more sense, and on that number.
+const LEAST: [&str; 2] = ["the least", "the least that makes sense"];
 
-/// Inputs under which nothing fits.
-pub struct Inputs<'a> {
+/// Inputs of a plan, whose changes are tried.
+pub struct PlanInputs {
     /// Planner whose plans count.
-    pub planner: &'a dyn Planner,
-    /// Its problem, without a plan.
-    pub problem: &'a Problem,
+    pub planner: &'static dyn Planner,
+    /// Its problem.
+    pub problem: Problem,
     /// Limits that were stated, without memory and devices; other hardware brings its own.
     pub stated: GivenLimits,
     /// Limits where nothing is stated.
     pub defaults: GivenLimits,
-    /// Hardware to try first, by id, such as what has a price.
-    pub hardware: &'a [&'a str],
-    /// Outcome without a plan.
-    pub outcome: &'a Outcome,
+    /// Ids of hardware to try beside the usual, such as what has a price.
+    pub hardware: Vec<String>,
 }
 
-/// Tries the changes one after the other and tells each result. Stops when `search` is cancelled.
-pub fn of(inputs: &Inputs<'_>, search: &Search, tell: &mut dyn FnMut(Tried)) {
+/// Tries changes of inputs under which nothing fits, one after the other, and tells each result. Stops when `search` is
+/// cancelled.
+pub fn of(inputs: &PlanInputs, infeasible: &Infeasible, search: &Search, tell: &mut dyn FnMut(RemedyResult)) {
     let Some(profile) = inputs.problem.workload.training() else { return };
     let own = profile.accelerator.id;
-    let mut tell = |tried: Tried| {
+    let named = |id: &str| inputs.hardware.iter().any(|other| other == id);
+    let mut tell = |result: RemedyResult| {
         if !search.cancelled() {
-            tell(tried);
+            tell(result);
         }
     };
-    if let Some(fewest) = inputs.outcome.infeasible.as_ref().and_then(|infeasible| infeasible.fewest_devices) {
+    if let Some(fewest) = infeasible.fewest_devices {
         inputs.machines(own, fewest, search, &mut tell);
     }
-    let mut ids: Vec<&'static str> = hardware::all()
-        .iter()
-        .map(|accelerator| accelerator.id)
-        .filter(|id| inputs.hardware.contains(id) || USUAL.contains(id))
-        .filter(|id| *id != own)
-        .collect();
-    ids.dedup();
     let mut later = vec![];
-    for id in ids {
+    let ids = hardware::all().iter().map(|accelerator| accelerator.id);
+    for id in ids.filter(|id| *id != own && (named(id) || USUAL.contains(id))) {
         let Some((workload, limits)) = inputs.on(id, inputs.problem.limits.devices) else { continue };
-        match inputs.plan(&workload, &limits, search) {
-            Err(()) => return,
-            Ok((_, Some(figures))) => {
+        let Some((outcome, figures)) = inputs.plan(&workload, &limits, search) else { return };
+        match figures {
+            Some(figures) => {
                 let to = format!("{} {id}", limits.devices);
-                tell(remedy("hardware", to, Change::Hardware(id, None), figures, ""));
+                tell(remedy("hardware", to, InputChange::Hardware(id, None), figures, ""));
             }
-            Ok((outcome, None)) => later.push((id, limits, outcome)),
+            None => later.push((id, limits, outcome)),
         }
     }
     for (id, limits, outcome) in &later {
-        tell(Tried::Refused(format!("{} {id}", limits.devices), reason(outcome, limits)));
-        // Machines with as little memory are no way out, unless they have a price to compare.
-        let larger = limits.memory_limit() > inputs.problem.limits.memory_limit() || inputs.hardware.contains(id);
+        tell(RemedyResult::Short(format!("{} {id}", limits.devices), reason(outcome, limits)));
+        // Machines with as little memory are no way out, unless the caller named them.
+        let larger = limits.memory_limit() > inputs.problem.limits.memory_limit() || named(id);
         let fewest = outcome.infeasible.as_ref().and_then(|infeasible| infeasible.fewest_devices);
         if let Some(fewest) = fewest.filter(|_| larger) {
             inputs.machines(id, fewest, search, &mut tell);
         }
     }
-    inputs.memory(search, &mut tell);
+    inputs.memory(infeasible, search, &mut tell);
     inputs.settings(search, &mut tell);
+    inputs.halved(search, &mut tell);
 }
 
-fn remedy(subject: &str, to: String, change: Change, figures: TrainedFigures, remark: &str) -> Tried {
-    Tried::Remedy(Box::new(Remedy { subject: subject.into(), to, change, figures, remark: remark.into() }))
+fn remedy(subject: &str, to: String, change: InputChange, figures: TrainedFigures, remark: &str) -> RemedyResult {
+    let remark = match (remark, figures.fits_closely) {
+        ("", true) => "fits closely",
+        (remark, _) => remark,
+    };
+    RemedyResult::Enough(Box::new(Remedy { subject: subject.into(), to, change, figures, remark: remark.into() }))
 }
 
 /// How far a change gets, in words.
 fn reason(outcome: &Outcome, limits: &Limits) -> String {
-    let infeasible = outcome.infeasible.as_ref();
-    match infeasible.and_then(|own| own.smallest_memory_bytes) {
-        Some(bytes) => {
-            format!(
-                "needs {} of {}",
-                units::bytes_beside(bytes, limits.memory_limit()),
-                units::bytes_exact(limits.memory_limit())
-            )
-        }
-        None => "has no layout".into(),
-    }
+    let limit = limits.memory_limit();
+    let needed = outcome.infeasible.as_ref().and_then(|infeasible| infeasible.smallest_memory_bytes);
+    let needs = |bytes| format!("needs {} of {}", units::bytes_beside(bytes, limit), units::bytes_exact(limit));
+    needed.map_or("has no layout".into(), needs)
 }
 
-impl Inputs<'_> {
+impl PlanInputs {
     /// The problem on a number of devices of some hardware; `None` if the model cannot run there.
     fn on(&self, id: &str, devices: u32) -> Option<(Arc<Workload>, Limits)> {
-        let problem = self.problem;
+        let problem = &self.problem;
         let own = problem.workload.training()?.accelerator.id;
         let workload = match own == id {
             true => Arc::clone(&problem.workload),
@@ -223,16 +221,16 @@ impl Inputs<'_> {
     pub fn on_devices(&self, devices: u32, search: &Search) -> Option<TrainedFigures> {
         let own = self.problem.workload.training()?.accelerator.id;
         let (workload, limits) = self.on(own, devices)?;
-        self.plan(&workload, &limits, search).ok()?.1
+        self.plan(&workload, &limits, search)?.1
     }
 
-    /// Plan of the planner and its figures, if there is one.
+    /// Outcome of the planner, with the figures of its plan if there is one; `None` if the search was cancelled.
     fn plan(
         &self,
         workload: &Arc<Workload>,
         limits: &Limits,
         search: &Search,
-    ) -> Result<(Outcome, Option<TrainedFigures>), ()> {
+    ) -> Option<(Outcome, Option<TrainedFigures>)> {
         self.plan_with(workload, limits, &self.problem.options, search)
     }
 
@@ -240,32 +238,32 @@ impl Inputs<'_> {
         &self,
         workload: &Arc<Workload>,
         limits: &Limits,
-        options: &plantui_planners::Options,
+        options: &Options,
         search: &Search,
-    ) -> Result<(Outcome, Option<TrainedFigures>), ()> {
+    ) -> Option<(Outcome, Option<TrainedFigures>)> {
         let problem = Problem { workload: Arc::clone(workload), limits: limits.clone(), options: options.clone() };
-        let (outcome, _) = run::plan(self.planner, &problem, search).map_err(|_| ())?;
+        let (outcome, _) = run::plan(self.planner, &problem, search).ok()?;
         if search.cancelled() {
-            return Err(());
+            return None;
         }
         let found = outcome.plan.as_ref().zip(outcome.objective);
         let figures = found.and_then(|(plan, seconds)| TrainedFigures::of(workload, limits, plan, seconds));
-        Ok((outcome, figures))
+        Some((outcome, figures))
     }
 
     /// Tells the least number of devices of some hardware, and the least sensible one if that is larger.
-    fn machines(&self, id: &'static str, fewest: u32, search: &Search, tell: &mut dyn FnMut(Tried)) {
+    fn machines(&self, id: &'static str, fewest: u32, search: &Search, tell: &mut dyn FnMut(RemedyResult)) {
         let Some(profile) = self.problem.workload.training() else { return };
         let own = profile.accelerator.id == id;
         let machine = hardware::find(id).map_or(1, |accelerator| accelerator.domain.max(1));
         let figures = |devices: u32| {
             let (workload, limits) = self.on(id, devices)?;
-            self.plan(&workload, &limits, search).ok()?.1
+            self.plan(&workload, &limits, search)?.1
         };
         let subject = if own { "devices" } else { "both" };
         let change = |devices: u32| match own {
-            true => Change::Devices(devices),
-            false => Change::Hardware(id, Some(devices)),
+            true => InputChange::Limit(LimitKind::Devices, f64::from(devices)),
+            false => InputChange::Hardware(id, Some(devices)),
         };
         let words = |devices: u32| match machine {
             1 => format!("{devices} {id}"),
@@ -277,94 +275,104 @@ impl Inputs<'_> {
         if search.cancelled() {
             return;
         }
-        let remark = if sensible.is_some() { LEAST } else { "" };
+        let remark = if sensible.is_some() { LEAST[0] } else { "" };
         tell(remedy(subject, words(fewest), change(fewest), least, remark));
         if let Some(sensible) = sensible {
             let devices = sensible.devices;
-            tell(remedy(subject, words(devices), change(devices), sensible, LEAST_SENSIBLE));
+            tell(remedy(subject, words(devices), change(devices), sensible, LEAST[1]));
         }
     }
 
     /// Tells the least memory of a device.
-    fn memory(&self, search: &Search, tell: &mut dyn FnMut(Tried)) {
-        let infeasible = self.outcome.infeasible.as_ref();
-        let Some(bytes) = infeasible.and_then(|infeasible| infeasible.smallest_memory_bytes) else { return };
-        let bytes = rounded_up(bytes);
+    fn memory(&self, infeasible: &Infeasible, search: &Search, tell: &mut dyn FnMut(RemedyResult)) {
+        let Some(bytes) = infeasible.smallest_memory_bytes else { return };
+        let bytes = units::bytes_up(bytes, self.problem.limits.memory_limit());
         let limits = self.problem.limits.with(LimitKind::Memory, bytes);
-        let Ok((_, Some(figures))) = self.plan(&self.problem.workload, &limits, search) else { return };
+        let Some((_, Some(figures))) = self.plan(&self.problem.workload, &limits, search) else { return };
         let sold = hardware::all().iter().filter(|own| own.memory_bytes >= bytes);
         let least = sold.min_by(|a: &&Accelerator, b| a.memory_bytes.total_cmp(&b.memory_bytes));
         let sold = least.map_or_else(|| "nobody sells that".into(), |own| format!("least sold: {}", own.id));
-        tell(remedy("memory", units::bytes_exact(bytes), Change::Memory(bytes), figures, &sold));
+        let change = InputChange::Limit(LimitKind::Memory, bytes);
+        tell(remedy("memory", units::bytes_exact(bytes), change, figures, &sold));
     }
 
-    /// Tells which settings of the model and options of the planner are enough.
-    fn settings(&self, search: &Search, tell: &mut dyn FnMut(Tried)) {
-        let problem = self.problem;
-        let dials = dial::dials(&problem.workload);
-        let value = |id: &str| dials.iter().find(|dial| dial.id == id).map(|dial| dial.value.clone());
+    /// Tells which settings of the model, and which options of the planner left free, are enough.
+    fn settings(&self, search: &Search, tell: &mut dyn FnMut(RemedyResult)) {
+        let problem = &self.problem;
         for spec in self.planner.options() {
-            let now = problem.options.get(spec.name).unwrap_or_else(|| spec.default_value());
-            if now == spec.default_value() {
-                continue;
-            }
+            let (now, free) = (problem.options.get(spec.name), spec.default_value());
+            let Some(now) = now.filter(|now| *now != free) else { continue };
             let mut options = problem.options.clone();
-            options.set(spec.name, spec.default_value());
-            let Ok(planned) = self.plan_with(&problem.workload, &problem.limits, &options, search) else { return };
-            let change = Change::Option(spec.name, spec.default_value());
-            self.tell(&spec.name.replace('_', " "), freed(spec, &now), change, planned, tell);
+            options.set(spec.name, free.clone());
+            let Some(planned) = self.plan_with(&problem.workload, &problem.limits, &options, search) else { return };
+            let to = format!("{} in place of {}", spec.show(&free), spec.show(&now));
+            self.tell(&spec.name.replace('_', " "), to, InputChange::Option(spec, free), planned, tell);
         }
         for (id, to) in SETTINGS {
-            let Some(now) = value(id).filter(|now| now != to) else { continue };
+            let Some(now) = self.dial(id).filter(|now| now != to) else { continue };
             let Ok(workload) = dial::turned(&problem.workload, id, to) else { continue };
-            let Ok(planned) = self.plan(&Arc::new(workload), &problem.limits, search) else { return };
-            self.tell(id, format!("{to} in place of {now}"), Change::Dial(id, to.into()), planned, tell);
+            let Some(planned) = self.plan(&Arc::new(workload), &problem.limits, search) else { return };
+            self.tell(id, format!("{to} in place of {now}"), InputChange::Dial(id, to.into()), planned, tell);
         }
-        let tokens = value("sequence-length").and_then(|tokens| tokens.parse::<u64>().ok()).unwrap_or(0);
-        let lengths: Vec<u64> = halves(tokens).take_while(|length| *length >= SHORTEST).collect();
-        let mut last = None;
-        for length in lengths {
-            let Ok(workload) = dial::turned(&problem.workload, "sequence-length", &length.to_string()) else { break };
-            let Ok(planned) = self.plan(&Arc::new(workload), &problem.limits, search) else { return };
-            let found = planned.1.is_some();
-            last = Some((length, planned));
-            if found {
-                break;
-            }
-        }
-        if let Some((length, planned)) = last {
-            let change = Change::Dial("sequence-length", length.to_string());
+    }
+
+    /// Tells the longest sequence and the largest batch that are enough, of those that are halves of the present ones; if
+    /// none is, how far the least gets.
+    fn halved(&self, search: &Search, tell: &mut dyn FnMut(RemedyResult)) {
+        let (workload, limits) = (&self.problem.workload, &self.problem.limits);
+        let tokens = self.dial(SEQUENCE).and_then(|tokens| tokens.parse::<u64>().ok()).unwrap_or(0);
+        let shorter = first_enough(halves(tokens).filter(|length| *length >= SHORTEST), |length| {
+            let workload = dial::turned(workload, SEQUENCE, &length.to_string()).ok()?;
+            self.plan(&Arc::new(workload), limits, search)
+        });
+        if let Some((length, planned)) = shorter {
+            let change = InputChange::Dial(SEQUENCE, length.to_string());
             self.tell("sequence", format!("{length} tokens"), change, planned, tell);
         }
-        let batch = u64::from(problem.limits.samples());
-        let mut last = None;
-        for samples in halves(batch) {
-            let limits = problem.limits.with(LimitKind::Batch, samples as f64);
-            let Ok(planned) = self.plan(&problem.workload, &limits, search) else { return };
-            let found = planned.1.is_some();
-            last = Some((samples as u32, planned));
-            if found {
-                break;
-            }
+        let smaller = first_enough(halves(u64::from(limits.samples())), |samples| {
+            self.plan(workload, &limits.with(LimitKind::Batch, samples as f64), search)
+        });
+        if let Some((samples, planned)) = smaller {
+            let change = InputChange::Limit(LimitKind::Batch, samples as f64);
+            self.tell("batch", units::counted(samples as usize, "sequence"), change, planned, tell);
         }
-        if let Some((samples, planned)) = last {
-            self.tell("batch", units::counted(samples as usize, "sequence"), Change::Batch(samples), planned, tell);
-        }
+    }
+
+    /// Value of a dial of the model.
+    fn dial(&self, id: &str) -> Option<String> {
+        dial::dials(&self.problem.workload).into_iter().find(|dial| dial.id == id).map(|dial| dial.value)
     }
 
     fn tell(
         &self,
         subject: &str,
         to: String,
-        change: Change,
+        change: InputChange,
         (outcome, figures): (Outcome, Option<TrainedFigures>),
-        tell: &mut dyn FnMut(Tried),
+        tell: &mut dyn FnMut(RemedyResult),
     ) {
         tell(match figures {
             Some(figures) => remedy(subject, to, change, figures, ""),
-            None => Tried::Refused(format!("{subject} {to}"), reason(&outcome, &self.problem.limits)),
+            None => RemedyResult::Short(format!("{subject} {to}"), reason(&outcome, &self.problem.limits)),
         });
     }
+}
+
+/// First value whose plan exists, else the last one, with its outcome. `None` if no value was planned.
+fn first_enough<F>(
+    values: impl Iterator<Item = u64>,
+    mut plan: impl FnMut(u64) -> Option<(Outcome, Option<F>)>,
+) -> Option<(u64, (Outcome, Option<F>))> {
+    let mut last = None;
+    for value in values {
+        let planned = plan(value)?;
+        let enough = planned.1.is_some();
+        last = Some((value, planned));
+        if enough {
+            break;
+        }
+    }
+    last
 }
 
 /// Fewest devices from `least` on, by whole machines, with at least half of the tokens per second and device of the most
@@ -410,15 +418,4 @@ fn sensible_from(
 /// Half of a number, a quarter, and so on down to 1.
 fn halves(number: u64) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(number / 2), |half| Some(half / 2)).take_while(|half| *half > 0)
-}
-
-/// Memory rounded up to a tenth of a GiB, bytes.
-fn rounded_up(bytes: f64) -> f64 {
-    let unit = f64::from(1 << 30) / 10.0;
-    (bytes / unit).ceil() * unit
-}
-
-/// Value of an option that is freed, in words.
-fn freed(spec: &OptionSpec, now: &OptionValue) -> String {
-    format!("{} in place of {}", spec.show(&spec.default_value()), spec.show(now))
 }

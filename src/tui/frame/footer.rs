@@ -13,7 +13,7 @@ use crate::{
     tui::{
         action::{Action, Entry, Scope, TABLE},
         keymap,
-        model::{Focus, Model, Tone, View},
+        model::{Focus, Model, Tone},
         overlay::Overlay,
         paint::text::{clip, plain, wrap},
         playing::Playhead,
@@ -102,19 +102,10 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     if model.progress_shown() {
         hints.push(pair("esc", "stop and keep the best plan"));
     }
-    if model.views.frontier.beside.is_some()
-        && model.view == View::Frontier
-        && let Some(key) = model.appearance.keymap.of_action(Action::Back)
-    {
-        hints.push((key, "all layouts".into()));
-    }
-    if model.view == View::Devices && model.views.devices.failed.is_some() {
-        let keys = [(Action::Toggle, "plan for it"), (Action::FailMachine, "revive")];
-        hints.extend(
-            keys.into_iter()
-                .filter_map(|(action, word)| Some((model.appearance.keymap.of_action(action)?, word.into()))),
-        );
-    }
+    let of_view = model.view.behaviour().hints(model).iter();
+    hints.extend(
+        of_view.filter_map(|(action, word)| Some((model.appearance.keymap.of_action(*action)?, (*word).to_string()))),
+    );
     if model.previewed().is_some()
         && let Some(key) = model.appearance.keymap.of_action(Action::Back)
     {
@@ -147,10 +138,12 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         hints.push((keys(&[Action::PreviousEvent, Action::NextEvent]), "event by event".into()));
         hints.push((keys(&[Action::Back]), "end".into()));
     }
-
     let keyed =
         || TABLE.iter().enumerate().filter(|(i, e)| !e.hint.is_empty() && !model.appearance.keymap.of(*i).is_empty());
-    let heard = |e: &Entry| near(e.scope) && (e.scope == special || model.focus != Focus::Panel);
+    // Without a plan a view that draws one has no keys of its own.
+    let empty = model.view.uses().plan && model.planning.shown.as_ref().is_none_or(|shown| shown.plan().is_none());
+    let own = |e: &Entry| model.view.scopes().contains(&e.scope) || e.scope == Scope::Trained;
+    let heard = |e: &Entry| near(e.scope) && (e.scope == special || model.focus != Focus::Panel) && !(empty && own(e));
     let refused = |e: &Entry| e.action == Action::BoundaryBack && !moves_boundaries(model);
     let told = |e: &Entry| plays && PLAYS.contains(&e.action);
     for (i, entry) in keyed().filter(|(_, e)| heard(e) && !refused(e) && !told(e)) {
@@ -176,6 +169,13 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
     {
         hints.insert(hints.len().min(2), (key, "play".into()));
     }
+    // A key is told once, with the word that comes first.
+    let mut told: Vec<String> = vec![];
+    hints.retain(|(key, _)| {
+        let new = !told.contains(key);
+        told.push(key.clone());
+        new
+    });
     // The last keys are the same in every view.
     let last: &[Action] = if model.appearance.size.0 >= WIDE { &LAST } else { &LAST[4..] };
     let mut always = vec![];

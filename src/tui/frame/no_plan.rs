@@ -11,7 +11,7 @@ use crate::{
     cluster::LimitKind,
     study::{
         explain::limits_of,
-        remedies::{Change, Remedy},
+        remedies::{InputChange, Remedy},
     },
     tui::{
         Action,
@@ -87,7 +87,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
 const BAR: u16 = 64;
 /// Columns of the remedies with their widths.
 const COLUMNS: [(&str, usize); 6] =
-    [("change", 16), ("to", 30), ("iteration", 12), ("tok/s/device", 14), ("MFU", 8), ("an hour", 11)];
+    [("change", 14), ("to", 27), ("iteration", 11), ("tok/s/device", 14), ("MFU", 9), ("an hour", 11)];
 /// Most changes listed that are not enough.
 const REFUSED: usize = 8;
 
@@ -133,14 +133,16 @@ fn draw_remedies(
     y += 1;
     let heard = model.focus == Focus::View;
     let waits = if own.done { "" } else { "  …" };
-    let head = Line::from(vec![
-        Span::styled("What would do  ", theme.bold(Role::Text)),
-        Span::styled(format!("one change each, the least value{waits}"), muted),
-    ]);
-    frame.render_widget(head, rows(area, y, 1));
     let priced = own.rows().any(|remedy| hourly(model, shown, remedy).is_some());
     let all = if priced { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
     let columns = fitting(all, 2, area.width);
+    let marked = columns.iter().any(|(name, _)| *name == "MFU") && own.rows().any(|remedy| remedy.figures.untested);
+    let unlike = if marked { "; ? no published run is like it" } else { "" };
+    let head = Line::from(vec![
+        Span::styled("What would do  ", theme.bold(Role::Text)),
+        Span::styled(format!("one change each{unlike}{waits}"), muted),
+    ]);
+    frame.render_widget(head, rows(area, y, 1));
     let titles: String = columns.iter().map(|(name, width)| aligned(name, name, *width)).collect();
     frame.render_widget(Line::styled(format!("  {titles}"), muted), rows(area, y + 1, 1));
     y += 2;
@@ -158,7 +160,7 @@ fn draw_remedies(
             "to" => remedy.to.clone(),
             "iteration" => units::seconds(figures.iteration_s),
             "tok/s/device" => units::number(figures.per_device()),
-            "MFU" => figures.mfu.clone(),
+            "MFU" => format!("{}{}", figures.mfu, if figures.untested { " ?" } else { "" }),
             _ => hourly(model, shown, remedy).map_or("–".into(), units::money),
         };
         let sign = if row == own.selected { "▌ " } else { "  " };
@@ -201,7 +203,7 @@ fn aligned(column: &str, text: &str, width: usize) -> String {
 /// Price of a remedy's devices an hour, if its hardware has one.
 fn hourly(model: &Model, shown: &ShownRun, remedy: &Remedy) -> Option<f64> {
     let id = match remedy.change {
-        Change::Hardware(id, _) => id,
+        InputChange::Hardware(id, _) => id,
         _ => shown.workload.training()?.accelerator.id,
     };
     model.session.prices.get(id).map(|price| price * f64::from(remedy.figures.devices))

@@ -93,7 +93,7 @@ pub(in crate::tui) struct Planning {
     pub(in crate::tui) would_help: WouldHelp,
     /// Step of a limit whose plan is awaited.
     pub(in crate::tui) step: Option<LimitStep>,
-    /// What would do if nothing fits.
+    /// Remedies where nothing fits.
     pub(in crate::tui) remedies: Remedies,
     /// Effect of the last change.
     pub(in crate::tui) changes: Changes,

@@ -21,19 +21,9 @@ impl Model {
     pub(super) fn fitting_in(&self, shown: &ShownRun, kind: LimitKind) -> Option<f64> {
         let infeasible = shown.outcome.infeasible.as_ref()?;
         match kind {
-            // Rounded up to a short number.
-            LimitKind::Memory => infeasible.smallest_memory_bytes.map(|bytes| {
-                let (large, small) = match units::is_decimal(self.session.limits.memory_limit()) {
-                    true => (1e9, 1e6),
-                    false => (f64::from(1 << 30), f64::from(1 << 20)),
-                };
-                let unit = match bytes {
-                    bytes if bytes >= 10.0 * large => large / 10.0,
-                    bytes if bytes >= large => large / 100.0,
-                    _ => small,
-                };
-                (bytes / unit).ceil() * unit
-            }),
+            LimitKind::Memory => {
+                infeasible.smallest_memory_bytes.map(|bytes| units::bytes_up(bytes, self.session.limits.memory_limit()))
+            }
             LimitKind::Devices => infeasible.fewest_devices.map(f64::from),
             _ => None,
         }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Most numbers of devices that are stepped over.
-const OVER: u32 = 4;
+const OVER: usize = 4;
 /// Devices of a machine of a rack whose devices are all joined.
 const TRAY: u32 = 4;
 /// Devices from which a domain is a rack and not a machine.
@@ -29,7 +29,7 @@ pub(in crate::tui) struct LimitStep {
     large: bool,
     /// Limits of the last plan.
     before: Limits,
-    /// What the first value needs that was stepped over.
+    /// Needs of the values that were stepped over, in words.
     over: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl Model {
                 let next = self.next_limit(kind, step.up, step.large);
                 let trained = self.session.workload.training().is_some();
                 #[allow(clippy::float_cmp, reason = "a step that stays where it is")]
-                if trained && over.len() < OVER as usize && next != asked {
+                if trained && over.len() < OVER && next != asked {
                     let effects = self.set_limits(self.session.limits.with(kind, next));
                     self.planning.step = Some(LimitStep { over, ..step });
                     return Some(effects);

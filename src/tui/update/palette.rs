@@ -90,7 +90,8 @@ impl Model {
                 told("tokens", units::count_short(self.views.hardware.tokens), what)
             }
             "within" if self.session.workload.training().is_some() => {
-                let days = value.trim_end_matches([' ', 'd']).parse::<f64>().ok().filter(|own| *own > 0.0);
+                let days =
+                    value.trim_end_matches([' ', 'd']).parse::<f64>().ok().filter(|own| *own > 0.0 && own.is_finite());
                 let what = days.map(Assigned::Within).ok_or_else(|| "a number of days, such as 90".into());
                 let now = self.views.hardware.within.map_or("any time".into(), |days| format!("{days} days"));
                 told("finish within days:", now, what)

@@ -1,12 +1,12 @@
-//! What would do where no layout of a model fits: the study, its rows, and taking one.
+//! Study of remedies where no layout of a model fits, and taking one.
 
 use std::sync::Arc;
 
 use crate::{
     cluster::{GivenLimits, LimitKind},
     family::dial,
-    planner::{Planner, Problem, Search},
-    study::remedies::{Change, Inputs, Tried, least_sensible},
+    planner::{Problem, Search},
+    study::remedies::{self, InputChange, PlanInputs, RemedyResult, TrainedFigures, least_sensible},
     tui::{
         action::Action,
         effect::Effects,
@@ -21,31 +21,6 @@ use crate::{
 /// Dial of the hardware.
 const HARDWARE: &str = "hardware";
 
-/// Inputs of a study on its own thread.
-pub(in crate::tui) struct OwnedInputs {
-    planner: &'static dyn Planner,
-    problem: Problem,
-    stated: GivenLimits,
-    defaults: GivenLimits,
-    priced: Vec<String>,
-    shown: Arc<ShownRun>,
-}
-
-impl OwnedInputs {
-    /// Calls a function with the inputs.
-    pub(in crate::tui) fn with<T>(&self, work: impl FnOnce(&Inputs<'_>) -> T) -> T {
-        let hardware: Vec<&str> = self.priced.iter().map(String::as_str).collect();
-        work(&Inputs {
-            planner: self.planner,
-            problem: &self.problem,
-            stated: self.stated.clone(),
-            defaults: self.defaults.clone(),
-            hardware: &hardware,
-            outcome: &self.shown.outcome,
-        })
-    }
-}
-
 impl Model {
     /// Limits that were stated, but for memory, which other hardware brings, and machines, which follow from devices.
     pub(in crate::tui) fn stated_limits(&self) -> GivenLimits {
@@ -55,8 +30,9 @@ impl Model {
         stated
     }
 
-    pub(in crate::tui) fn remedy_inputs(&self, shown: &Arc<ShownRun>) -> OwnedInputs {
-        OwnedInputs {
+    /// Inputs of a run, for a study of their changes.
+    pub(in crate::tui) fn plan_inputs(&self, shown: &ShownRun) -> PlanInputs {
+        PlanInputs {
             planner: self.session.current_planner(),
             problem: Problem {
                 workload: Arc::clone(&shown.workload),
@@ -65,8 +41,7 @@ impl Model {
             },
             stated: self.stated_limits(),
             defaults: self.session.defaults.clone(),
-            priced: self.session.prices.keys().cloned().collect(),
-            shown: Arc::clone(shown),
+            hardware: self.session.prices.keys().cloned().collect(),
         }
     }
 
@@ -76,22 +51,22 @@ impl Model {
         if std::mem::take(&mut self.planning.remedies.opening) {
             return self.look_for_sensible_devices(shown);
         }
-        let none = shown.outcome.plan.is_none() && shown.outcome.infeasible.is_some();
-        if !none || shown.workload.training().is_none() {
+        let infeasible = shown.outcome.infeasible.clone().filter(|_| shown.outcome.plan.is_none());
+        let Some(infeasible) = infeasible.filter(|_| shown.workload.training().is_some()) else {
             self.planning.remedies = Remedies::default();
             return vec![];
-        }
+        };
         self.planning.remedies = Remedies { of: Some(Arc::clone(shown)), ..Remedies::default() };
         if self.views.history.tries.is_empty() {
             let on = self.hardware().unwrap_or_default();
             self.views.history.refused = Some(format!("{} {on} hold no layout", shown.limits.devices));
         }
-        let inputs = self.remedy_inputs(shown);
+        let inputs = self.plan_inputs(shown);
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
-            let mut tell = |tried: Tried| {
+            let mut tell = |tried: RemedyResult| {
                 found(Box::new(move |model: &mut Model| model.planning.remedies.tried.push(tried)));
             };
-            inputs.with(|inputs| crate::study::remedies::of(inputs, search, &mut tell));
+            remedies::of(&inputs, &infeasible, search, &mut tell);
             if !search.cancelled() {
                 found(Box::new(|model: &mut Model| model.planning.remedies.done = true));
             }
@@ -128,19 +103,13 @@ impl Model {
         Some(vec![])
     }
 
-    pub(in crate::tui) fn take_change(&mut self, change: Change) -> Effects {
+    /// Changes an input, and plans.
+    pub(in crate::tui) fn take_change(&mut self, change: InputChange) -> Effects {
         match change {
-            Change::Devices(devices) => {
-                self.set_limits(self.session.limits.with(LimitKind::Devices, f64::from(devices)))
-            }
-            Change::Hardware(id, devices) => self.take_hardware(id, devices),
-            Change::Memory(bytes) => self.set_limits(self.session.limits.with(LimitKind::Memory, bytes)),
-            Change::Dial(id, value) => self.take_dial(id, &value),
-            Change::Batch(samples) => self.set_limits(self.session.limits.with(LimitKind::Batch, f64::from(samples))),
-            Change::Option(name, value) => {
-                let spec = self.session.specs().iter().find(|spec| spec.name == name);
-                spec.map_or_else(Vec::new, |spec| self.set_option(spec, value))
-            }
+            InputChange::Limit(kind, value) => self.set_limits(self.session.limits.with(kind, value)),
+            InputChange::Hardware(id, devices) => self.take_hardware(id, devices),
+            InputChange::Dial(id, value) => self.take_dial(id, &value),
+            InputChange::Option(spec, value) => self.set_option(spec, value),
         }
     }
 
@@ -179,15 +148,13 @@ impl Model {
     /// asked for a number.
     pub(super) fn look_for_sensible_devices(&mut self, shown: &Arc<ShownRun>) -> Effects {
         let Some((plan, _)) = shown.plan() else { return vec![] };
-        let figures = shown.outcome.objective.and_then(|seconds| {
-            crate::study::remedies::TrainedFigures::of(&shown.workload, &shown.limits, plan, seconds)
-        });
+        let seconds = shown.outcome.objective;
+        let figures = seconds.and_then(|seconds| TrainedFigures::of(&shown.workload, &shown.limits, plan, seconds));
         let machine = shown.workload.training().map_or(1, |profile| profile.accelerator.domain.max(1));
         let Some(least) = figures else { return vec![] };
-        let inputs = self.remedy_inputs(shown);
+        let inputs = self.plan_inputs(shown);
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
-            let sensible = inputs
-                .with(|inputs| least_sensible(&least, machine, &mut |devices| inputs.on_devices(devices, search)));
+            let sensible = least_sensible(&least, machine, &mut |devices| inputs.on_devices(devices, search));
             let Some(sensible) = sensible.filter(|_| !search.cancelled()) else { return };
             let before = inputs.problem.limits.clone();
             found(Box::new(move |model: &mut Model| {

@@ -52,6 +52,11 @@ pub(super) trait ViewBehaviour: Sync {
         &[]
     }
 
+    /// Keys of what the view shows at present, with a word each: the first of the bottom line.
+    fn hints(&self, _: &Model) -> &'static [(Action, &'static str)] {
+        &[]
+    }
+
     /// Draws the view, and records clickable areas. A view that uses a plan is drawn only while there is one.
     fn draw(&self, frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks);
 

@@ -4,7 +4,7 @@
 
 use crate::{
     cluster::LimitKind,
-    family::training::{Fits, plan_fits},
+    family::training::{Fits, evidence},
     planner::Search,
     run::Simulation,
     simulate::{Setup, Timeline},
@@ -91,7 +91,8 @@ fn fits_closely(base: &ExplainedPlan, answer: Option<&Replan>) -> bool {
         None => (base.problem.clone(), &base.plan),
     };
     let profile = problem.workload.training();
-    profile.and_then(|profile| plan_fits(profile, &problem.limits, plan)) == Some(Fits::Close)
+    let evidence = profile.and_then(|profile| evidence(profile, &problem.limits, plan));
+    evidence.is_some_and(|evidence| evidence.fits == Fits::Close)
 }
 
 /// Samples per second of a simulated iteration, or iterations per second if the number of samples is unknown.

@@ -18,7 +18,7 @@ pub(crate) fn refuse(source: &str, text: &str, error: &serde_path_to_error::Erro
             let problem = if path.is_empty() {
                 "ends before its JSON is complete"
             } else {
-                "is where the file ends, before its JSON is complete"
+                "is the last part of the file, which ends before its JSON is complete"
             };
             LoadError::at(source, path, problem, "it looks truncated: copy it again").on_line(line)
         }

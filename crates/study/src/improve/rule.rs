@@ -3,7 +3,7 @@
 //! It is what many people would run without a planner, so a plan is measured against it. A handful of predictions.
 
 use plantui_core::{
-    family::training::Estimate,
+    family::training::{Estimate, check::takes_tensor},
     workload::{
         TrainingProfile,
         training::{Layout, Recompute, TrainingRun},
@@ -14,6 +14,8 @@ use super::predict;
 
 /// Most shards of a tensor, and most parts of the experts.
 const MOST: u32 = 8;
+/// Most stages.
+const STAGES: u32 = 64;
 
 /// Run by rule of thumb on all devices, with its prediction; `None` if no such run fits. `memory_bytes` is that of a
 /// device, the reserve included.
@@ -25,27 +27,23 @@ pub fn rule_of_thumb(
 ) -> Option<(TrainingRun, Estimate)> {
     let powers = |most: u32| (0..u32::BITS).rev().map(|bits| 1u32 << bits).filter(move |own| *own <= most);
     let machine = profile.accelerator.domain.clamp(1, MOST);
-    let layers = profile.model.layers.len() as u32;
-    for recompute in [Recompute::None, Recompute::Full] {
-        for tensor in powers(machine).filter(|own| devices.is_multiple_of(*own)) {
-            let rest = devices / tensor;
-            for pipeline in (1..=rest.min(layers)).filter(|stages| rest.is_multiple_of(*stages)) {
-                let data = rest / pipeline;
-                let experts = if profile.model.has_experts() { MOST } else { 1 };
-                // The largest expert degree that the engine runs.
-                let found = powers(experts).find_map(|expert| {
-                    let layout = Layout { tensor, pipeline, data, expert, ..Layout::ONE };
-                    let run = profile.run(&profile.configuration(layout, recompute), batch);
-                    predict(profile, &run).map(|estimate| (run, estimate))
-                });
-                let Some((run, estimate)) = found else { continue };
-                if estimate.memory_bytes + profile.settings.reserve_bytes <= memory_bytes {
-                    return Some((run, estimate));
-                }
-            }
-        }
-    }
-    None
+    let experts = if profile.model.has_experts() { MOST } else { 1 };
+    let divides = |own: &u32| devices.is_multiple_of(*own) && takes_tensor(&profile.model, profile.stack, *own);
+    let tensor = powers(machine).find(divides)?;
+    let rest = devices / tensor;
+    let stages: Vec<u32> = (1..=rest.min(STAGES)).filter(|stages| rest.is_multiple_of(*stages)).collect();
+    let runs = |recompute: Recompute| {
+        stages.iter().filter_map(move |&pipeline| {
+            // The largest expert degree that the engine runs.
+            powers(experts).find_map(|expert| {
+                let layout = Layout { tensor, pipeline, data: rest / pipeline, expert, ..Layout::ONE };
+                let run = profile.run(&profile.configuration(layout, recompute), batch);
+                predict(profile, &run).map(|estimate| (run, estimate))
+            })
+        })
+    };
+    let fits = |(_, own): &(TrainingRun, Estimate)| own.memory_bytes + profile.settings.reserve_bytes <= memory_bytes;
+    [Recompute::None, Recompute::Full].into_iter().flat_map(runs).find(fits)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What if a machine fails: it is crossed on the map, and the ways on stand below.
+//! Ways on if a machine fails; it is crossed out on the map above them.
 //!
 //! ```text
 //! If machine 5 fails  replica 2 of stage 3
@@ -16,7 +16,7 @@ use ratatui::{
 };
 
 use crate::{
-    study::failure::{Finding, WayOn},
+    study::failure::{WayOn, WayResult},
     tui::{
         layout_bar::degrees,
         marks::Marks,
@@ -50,7 +50,7 @@ pub(in crate::tui) struct Failed {
     /// Plan that it is taken from.
     pub of: Arc<ShownRun>,
     /// Results so far.
-    pub found: Vec<Finding>,
+    pub found: Vec<WayResult>,
     /// Selected way.
     pub cursor: usize,
 }
@@ -59,8 +59,8 @@ impl Failed {
     /// Ways that run.
     pub(super) fn ways(&self) -> impl Iterator<Item = &WayOn> {
         self.found.iter().filter_map(|found| match found {
-            Finding::Way(way) => Some(way.as_ref()),
-            Finding::Refused(_) => None,
+            WayResult::Way(way) => Some(way.as_ref()),
+            WayResult::Refused(_) => None,
         })
     }
 }
@@ -80,7 +80,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     ]);
     frame.render_widget(title, rows(area, 0, 1));
     let refused: Vec<&str> = (failed.found.iter())
-        .filter_map(|found| if let Finding::Refused(why) = found { Some(why.as_str()) } else { None })
+        .filter_map(|found| if let WayResult::Refused(why) = found { Some(why.as_str()) } else { None })
         .collect();
     let list = failed.ways().count() as u16 + 2;
     let told = 4 + refused.len() as u16;

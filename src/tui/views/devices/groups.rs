@@ -21,7 +21,7 @@ use ratatui::{
 
 use crate::{
     family::training::{
-        self, configured,
+        self, Estimate, configured,
         ranks::{GroupAxis, RankNumbers},
     },
     plan::Plan,
@@ -50,8 +50,35 @@ const NUMBERED: usize = 128;
 const COLUMNS: [(&str, usize); 6] =
     [("group", 9), ("with", 20), ("where", 18), ("an iteration", 18), ("link, each way", 20), ("carries", 26)];
 
+/// Groups of a plan, and the time that each axis takes.
+#[derive(Debug)]
+pub(in crate::tui) struct Groups {
+    /// Axes whose groups have more than one device.
+    axes: Vec<AxisGroups>,
+    /// Prediction of the run; `None` if an engine refuses it.
+    estimate: Option<Estimate>,
+    /// True if links are those of a topology.
+    routed: bool,
+}
+
+impl Groups {
+    /// Groups of a plan; `None` unless it is one of a model to be trained. Costs one prediction.
+    pub(super) fn of(shown: &ShownRun, plan: &Plan) -> Option<Groups> {
+        let profile = shown.workload.training()?;
+        let configuration = configured::of_plan(profile, plan);
+        let mut run = profile.run(&configuration, shown.limits.samples());
+        if let Some(wired) = &plan.topology {
+            let devices: Vec<usize> = plan.devices().map(|device| device as usize).collect();
+            run.links = training::links(wired, &devices, &run);
+        }
+        let axes = AxisGroups::of(&RankNumbers::of(&configuration.layout));
+        Some(Groups { axes, estimate: improve::predict(profile, &run), routed: run.links.is_some() })
+    }
+}
+
 /// Axis with its groups.
-struct Drawn {
+#[derive(Debug)]
+struct AxisGroups {
     axis: GroupAxis,
     degree: usize,
     /// Group of each device.
@@ -69,7 +96,7 @@ fn label(axis: GroupAxis) -> &'static str {
     }
 }
 
-/// What the groups of an axis exchange.
+/// Data that the groups of an axis exchange.
 fn carries(axis: GroupAxis) -> &'static str {
     match axis {
         GroupAxis::Tensor => "activations, every layer",
@@ -91,21 +118,20 @@ fn part(axis: GroupAxis) -> &'static str {
     }
 }
 
-/// Axes whose groups have more than one device.
-fn drawn(profile: &TrainingProfile, plan: &Plan) -> Vec<Drawn> {
-    let layout = configured::of_plan(profile, plan).layout;
-    let ranks = RankNumbers::of(&layout);
-    let axes = GroupAxis::ALL.into_iter().map(|axis| (axis, ranks.groups(axis)));
-    let several = axes.filter(|(_, groups)| groups.first().is_some_and(|group| group.len() > 1));
-    several
-        .map(|(axis, groups)| {
-            let mut group_of = vec![0; ranks.count()];
-            for (number, group) in groups.iter().enumerate() {
-                group.iter().for_each(|&rank| group_of[rank] = number);
-            }
-            Drawn { axis, degree: groups[0].len(), group_of, groups }
-        })
-        .collect()
+impl AxisGroups {
+    fn of(ranks: &RankNumbers) -> Vec<AxisGroups> {
+        let axes = GroupAxis::ALL.into_iter().map(|axis| (axis, ranks.groups(axis)));
+        let several = axes.filter(|(_, groups)| groups.first().is_some_and(|group| group.len() > 1));
+        several
+            .map(|(axis, groups)| {
+                let mut group_of = vec![0; ranks.count()];
+                for (number, group) in groups.iter().enumerate() {
+                    group.iter().for_each(|&rank| group_of[rank] = number);
+                }
+                AxisGroups { axis, degree: groups[0].len(), group_of, groups }
+            })
+            .collect()
+    }
 }
 
 /// Number of devices in a row of the maps: a machine, or eight of a rack.
@@ -115,11 +141,11 @@ pub(super) fn row_width(shown: &ShownRun) -> usize {
 }
 
 /// Draws the view; the plan is one of a model to be trained.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, plan: &Plan) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun, (plan, own): (&Plan, &Groups)) {
     let Some(profile) = shown.workload.training() else { return };
     let theme = &model.appearance.theme;
     let shades = Shades::new(theme, model.appearance.depth);
-    let axes = drawn(profile, plan);
+    let axes = &own.axes;
     let devices: Vec<u32> = plan.devices().collect();
     let at = model.views.devices.rank.min(devices.len().saturating_sub(1));
     let muted = theme.fg(Role::Muted);
@@ -136,9 +162,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
     }
     let table = axes.len() as u16 + 4;
     let maps = rows(area, 2, area.height.saturating_sub(2 + table));
-    let used = draw_maps(frame, maps, (theme, &shades), shown, (plan, &axes, at));
+    let used = draw_maps(frame, maps, (theme, &shades), shown, (plan, axes, at));
     let below = rows(area, 2 + used, area.height.saturating_sub(2 + used));
-    draw_table(frame, below, model, profile, shown, (plan, &axes, at));
+    draw_table(frame, below, model, profile, (own, at));
 }
 
 /// Draws one map for each axis, side by side. Returns the rows used, with a blank one.
@@ -147,7 +173,7 @@ fn draw_maps(
     area: Rect,
     (theme, shades): (&Theme, &Shades),
     shown: &ShownRun,
-    (plan, axes, at): (&Plan, &[Drawn], usize),
+    (plan, axes, at): (&Plan, &[AxisGroups], usize),
 ) -> u16 {
     let muted = theme.fg(Role::Muted);
     let count = axes[0].group_of.len();
@@ -246,18 +272,11 @@ fn draw_table(
     area: Rect,
     model: &Model,
     profile: &TrainingProfile,
-    shown: &ShownRun,
-    (plan, axes, at): (&Plan, &[Drawn], usize),
+    (own, at): (&Groups, usize),
 ) {
     let theme = &model.appearance.theme;
     let (text, muted) = (theme.fg(Role::Text), theme.fg(Role::Muted));
-    let configuration = configured::of_plan(profile, plan);
-    let mut run = profile.run(&configuration, shown.limits.samples());
-    if let Some(wired) = &plan.topology {
-        let devices: Vec<usize> = plan.devices().map(|device| device as usize).collect();
-        run.links = training::links(wired, &devices, &run);
-    }
-    let Some(estimate) = improve::predict(profile, &run) else { return };
+    let Some(estimate) = &own.estimate else { return };
     let columns = fitting(&COLUMNS, 0, area.width);
     let head: String = columns.iter().map(|(name, width)| fit(name, *width)).collect();
     frame.render_widget(Span::styled(head, muted), rows(area, 0, 1));
@@ -267,7 +286,7 @@ fn draw_table(
         estimate.parts.iter().filter(|(name, _)| *name == part(axis)).map(|(_, seconds)| seconds).sum()
     };
     let (mut inside, mut outside_s) = (vec![], 0.0);
-    for (y, drawn) in (1..).zip(axes) {
+    for (y, drawn) in (1..).zip(&own.axes) {
         let group = &drawn.groups[drawn.group_of[at]];
         let within = drawn.groups.iter().all(|group| machines_of(group, domain).len() == 1);
         let machines = machines_of(group, domain);
@@ -276,7 +295,7 @@ fn draw_table(
             [only] => format!("in {noun} {only}"),
             several => format!("{noun}s {}", told(several, " ")),
         };
-        let link = match (run.links.is_some(), within) {
+        let link = match (own.routed, within) {
             (true, _) => "its routes".to_string(),
             (false, true) => {
                 format!("{} {}", accelerator.joined_by, units::bandwidth_exact(accelerator.inner_link))
@@ -315,7 +334,7 @@ fn draw_table(
     let stay = if inside.is_empty() { "no group stays".to_string() } else { format!("{} stay", inside.join(" and ")) };
     let sentence = format!("{stay} in the machine; the iteration waits {share} of its time for the network");
     let lines: Vec<String> = wrap(&sentence, area.width.into()).into_iter().take(2).collect();
-    for (y, line) in (axes.len() as u16 + 2..).zip(lines) {
+    for (y, line) in (own.axes.len() as u16 + 2..).zip(lines) {
         frame.render_widget(Span::styled(line, text), rows(area, y, 1));
     }
 }

@@ -35,8 +35,8 @@ impl ViewBehaviour for Devices {
         let Some((plan, score)) = shown.plan() else { return };
         if let Some(failed) = model.failed() {
             fails::draw(frame, area, model, marks, failed);
-        } else if model.views.devices.groups && shown.workload.training().is_some() {
-            groups::draw(frame, area, model, shown, plan);
+        } else if let Some(own) = &model.views.devices.groups {
+            groups::draw(frame, area, model, shown, (plan, own));
         } else {
             draw::draw(frame, area, model, marks, shown, plan, score);
         }
@@ -50,8 +50,20 @@ impl ViewBehaviour for Devices {
         vec![]
     }
 
+    fn hints(&self, model: &Model) -> &'static [(Action, &'static str)] {
+        match (model.failed().is_some(), model.views.devices.groups.is_some()) {
+            (true, _) => &[(Action::Toggle, "plan for it"), (Action::FailMachine, "revive")],
+            (false, true) => &[
+                (Action::Groups, "leave"),
+                (Action::Toggle, "its row in the list"),
+                (Action::FailMachine, "its machine fails"),
+            ],
+            (false, false) => &[],
+        }
+    }
+
     fn leave_last(&self, model: &mut Model) -> bool {
-        model.views.devices.failed.take().is_some() || std::mem::take(&mut model.views.devices.groups)
+        model.views.devices.failed.take().is_some() || model.views.devices.groups.take().is_some()
     }
 
     fn click(&self, model: &mut Model, hit: Hit, _: Position) -> Effects {
@@ -67,6 +79,9 @@ impl ViewBehaviour for Devices {
     fn plan_changed(&self, model: &mut Model) {
         let last = model.device_rows().len().saturating_sub(1);
         model.views.devices.cursor = model.views.devices.cursor.min(last);
+        if model.views.devices.groups.is_some() {
+            model.views.devices.groups = model.groups_of_plan();
+        }
     }
 
     fn forget(&self, model: &mut Model) {

@@ -1,6 +1,6 @@
 //! Rows of the view: devices of a stage folded into one row, or one row each.
 
-use super::fails::Failed;
+use super::{fails::Failed, groups::Groups};
 
 /// State of the view.
 #[derive(Debug, Default)]
@@ -11,8 +11,8 @@ pub(in crate::tui) struct State {
     pub unfolded: Vec<usize>,
     /// Machine that fails, while its ways on are shown.
     pub failed: Option<Box<Failed>>,
-    /// True while the groups of devices are shown.
-    pub groups: bool,
+    /// Groups of devices, while they are shown.
+    pub groups: Option<Box<Groups>>,
     /// Device whose groups are bright, by its place in the plan.
     pub rank: usize,
 }

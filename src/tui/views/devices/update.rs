@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use super::{fails::Failed, groups, state::DeviceRow};
+use super::{
+    fails::Failed,
+    groups::{self, Groups},
+    state::DeviceRow,
+};
 use crate::tui::{
     action::Action,
     effect::Effects,
     model::{Focus, Model, Tone, View},
     studies::StudyKind,
-    study_job::Finding as StudyFinding,
+    study_job::Finding,
     widget::list::{moved, toggle},
 };
 use crate::{
     planner::Search,
-    study::failure::{self, Finding},
+    study::failure::{self, WayResult},
 };
 
 /// Most devices of a machine that fails at once; of a rack, a part.
@@ -39,7 +43,7 @@ impl Model {
 
     /// Performs an action of the view.
     pub(super) fn act_in_devices(&mut self, action: Action) {
-        if self.views.devices.groups {
+        if self.views.devices.groups.is_some() {
             self.walk_groups(action);
             return;
         }
@@ -55,8 +59,16 @@ impl Model {
     /// Shows the groups of devices or leaves them.
     pub(in crate::tui) fn toggle_groups(&mut self) {
         let there = std::mem::replace(&mut self.view, View::Devices) == View::Devices;
-        self.views.devices.groups = !(there && self.views.devices.groups);
+        let open = !(there && self.views.devices.groups.is_some());
+        self.views.devices.groups = if open { self.groups_of_plan() } else { None };
         self.focus = Focus::View;
+    }
+
+    /// Groups of the plan on the screen, if it is one of a model to be trained.
+    pub(super) fn groups_of_plan(&self) -> Option<Box<Groups>> {
+        let shown = self.planning.shown.as_ref()?;
+        let (plan, _) = shown.plan()?;
+        Groups::of(shown, plan).map(Box::new)
     }
 
     /// Moves to another device: left and right to a neighbour, up and down to the next row.
@@ -64,6 +76,15 @@ impl Model {
         let Some(shown) = self.planning.shown.clone() else { return };
         let Some((plan, _)) = shown.plan() else { return };
         let (last, row) = (plan.devices().count().saturating_sub(1), groups::row_width(&shown));
+        if action == Action::Toggle {
+            let device = plan.devices().nth(self.views.devices.rank);
+            let on = |stage: &crate::plan::Stage| device.is_some_and(|device| stage.devices.contains(&device));
+            let stage = plan.stages.iter().position(on);
+            self.views.devices.groups = None;
+            let row = self.device_rows().iter().position(|row| Some(row.stage()) == stage);
+            self.views.devices.cursor = row.unwrap_or_default();
+            return;
+        }
         let rank = &mut self.views.devices.rank;
         *rank = match action {
             Action::CursorLeft => rank.saturating_sub(1),
@@ -100,10 +121,10 @@ impl Model {
             return vec![];
         }
         let state = &self.views.devices;
-        let device = match (state.groups, self.device_rows().get(state.cursor)) {
-            (true, _) => plan.devices().nth(state.rank),
-            (false, Some(&DeviceRow::Device(_, device))) => Some(device),
-            (false, Some(&DeviceRow::Stage(stage))) => {
+        let device = match (&state.groups, self.device_rows().get(state.cursor)) {
+            (Some(_), _) => plan.devices().nth(state.rank),
+            (None, Some(&DeviceRow::Device(_, device))) => Some(device),
+            (None, Some(&DeviceRow::Stage(stage))) => {
                 plan.stages.get(stage).and_then(|own| own.devices.first().copied())
             }
             _ => None,
@@ -114,17 +135,17 @@ impl Model {
         let stage = plan.stages.iter().position(on).unwrap_or(0);
         let failed = Failed { machine: number, devices, of: Arc::clone(&shown), found: vec![], cursor: 0 };
         self.views.devices.failed = Some(Box::new(failed));
-        let inputs = self.remedy_inputs(&shown);
-        let work = move |search: &Search, found: &mut dyn FnMut(StudyFinding)| {
+        let inputs = self.plan_inputs(&shown);
+        let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {
             let Some((plan, _)) = shown.plan() else { return };
-            let mut tell = |way: Finding| {
+            let mut tell = |way: WayResult| {
                 found(Box::new(move |model: &mut Model| {
                     if let Some(failed) = &mut model.views.devices.failed {
                         failed.found.push(way);
                     }
                 }));
             };
-            inputs.with(|inputs| failure::ways_on(inputs, (plan, seconds), (machine, stage), search, &mut tell));
+            failure::ways_on(&inputs, (plan, seconds), (machine, stage), search, &mut tell);
         };
         vec![self.begin_study(StudyKind::Remedies, Box::new(work))]
     }

@@ -126,7 +126,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, pair: &Pair
         let place = Rect { x: area.x + i as u16 * (width + 3), width, ..area };
         draw_side(frame, place, model, pair, (side, &pair.sides[1 - i]), (shades, longest));
     }
-    let mut y = 10;
+    let mut y = 11;
     let legend = [
         (shades.activity(Activity::Backward), "computing"),
         (shades.activity(Activity::Recompute), "recompute"),
@@ -208,16 +208,21 @@ fn draw_side(
     let mut layout = vec![];
     for axis in Axis::ALL {
         let (Some(value), before) = (axis.of(&own.layout), axis.of(&others.layout)) else { continue };
+        // An axis that neither layout uses says nothing.
+        if value == 1 && before == Some(1) {
+            continue;
+        }
         let style = if Some(value) == before { theme.bold(Role::Text) } else { theme.bold(Role::Accent) };
         layout.push(Span::styled(format!("{} ", axis.label()), muted));
         layout.push(Span::styled(format!("{value}  "), style));
     }
     let again = own.recompute != others.recompute;
-    layout.push(Span::styled("recompute ", muted));
-    let style = theme.bold(if again { Role::Accent } else { Role::Text });
-    let kind = own.recompute.to_string();
-    layout.push(Span::styled(kind.split(':').next().unwrap_or_default().to_string(), style));
     frame.render_widget(Line::from(layout), rows(place, 4, 1));
+    let style = theme.bold(if again { Role::Accent } else { Role::Text });
+    let mut recompute = vec![Span::styled("recompute ", muted)];
+    let kind = clip(&own.recompute.to_string(), usize::from(place.width).saturating_sub(10));
+    recompute.push(Span::styled(kind, style));
+    frame.render_widget(Line::from(recompute), rows(place, 5, 1));
     let estimate = &side.estimate;
     // Figures that do not fit are left out as a whole.
     let mut figures = String::new();
@@ -232,7 +237,7 @@ fn draw_side(
             figures += &format!("{gap}{figure}");
         }
     }
-    frame.render_widget(Span::styled(figures, text), rows(place, 5, 1));
+    frame.render_widget(Span::styled(figures, text), rows(place, 6, 1));
     let bar = usize::from(place.width).saturating_sub(10);
     let time: Vec<(Color, f64)> = time_parts(estimate)
         .into_iter()
@@ -250,7 +255,7 @@ fn draw_side(
         .map(|(part, bytes)| (shades.color(shades.memory(part)), bytes / whole))
         .to_vec()
     });
-    for (y, (name, parts)) in [(7, ("time", time)), (8, ("memory", memory))] {
+    for (y, (name, parts)) in [(8, ("time", time)), (9, ("memory", memory))] {
         let mut spans = vec![Span::styled(fit(name, 8), muted)];
         let (mut until, mut drawn) = (0.0, 0);
         for (color, share) in parts {

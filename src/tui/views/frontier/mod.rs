@@ -41,6 +41,10 @@ impl ViewBehaviour for Frontier {
         vec![]
     }
 
+    fn hints(&self, model: &Model) -> &'static [(Action, &'static str)] {
+        if model.views.frontier.beside.is_some() { &[(Action::Back, "all layouts")] } else { &[] }
+    }
+
     fn leave_last(&self, model: &mut Model) -> bool {
         model.views.frontier.beside.take().is_some()
     }

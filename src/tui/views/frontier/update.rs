@@ -44,6 +44,13 @@ impl Model {
             Action::FilterAxis => self.filter_axis(points.get(at)),
             _ => self.views.frontier.cursor = moved(at, action, points.len()),
         }
+        // The layouts side by side follow the cursor.
+        let walked = self.views.frontier.cursor;
+        if self.views.frontier.beside.is_some() && walked != at {
+            let other = table::pair(&points, walked, &[]);
+            let pair = other.zip(points::source(self)).and_then(|((a, b), source)| Pair::of(source, [a, b]));
+            self.views.frontier.beside = pair.map(Box::new).or(self.views.frontier.beside.take());
+        }
         vec![]
     }
 

@@ -134,7 +134,7 @@ fn lines(state: &State, (row, column): (usize, usize), devices: u32, price: Opti
             let role = if late { Role::Muted } else { Role::Text };
             let late = if late { "  late" } else { "" };
             vec![
-                (format!("{rate} tok/s {}", own.figures.mfu), role),
+                (format!("{rate} tok/s {}{}", own.figures.mfu, if own.figures.untested { " ?" } else { "" }), role),
                 (format!("{}{}{late}", days.unwrap_or_default(), total.unwrap_or_default()), role),
                 (own.layout.clone(), Role::Muted),
             ]
@@ -166,6 +166,7 @@ fn best(model: &Model) -> String {
         }
     }
     let in_time = state.within.map_or(String::new(), |days| format!(" within {days} days"));
+    let untested = grid.cells.iter().flatten().any(|cell| cell.as_ref().is_ok_and(|own| own.figures.untested));
     let left = grid.cells.iter().filter(|cell| cell.is_none()).count();
     let mut told = vec![];
     told.extend(fastest.map(|(days, name)| format!("fastest: {name}, {} days", units::number(days))));
@@ -173,6 +174,7 @@ fn best(model: &Model) -> String {
         Some((total, name)) => told.push(format!("cheapest{in_time}: {name}, {}", units::money(total))),
         None => told.push("`:price 2.40` gives the hardware in force a price an hour, and so a cost".into()),
     }
+    told.extend(untested.then(|| "? no published run is like it".to_string()));
     told.extend((left > 0).then(|| format!("{left} still to plan")));
     told.join("; ")
 }

@@ -104,12 +104,22 @@ pub(super) fn lines(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> 
     lines
 }
 
-/// Memory check of a plan, with the error of the memory model; `None` if its configuration is not valid.
-pub fn plan_fits(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<Fits> {
-    estimate(profile, limits, plan).map(|estimate| fits(limits, &estimate, profile))
+/// Evidence for the figures of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanEvidence {
+    /// Memory check, with the error of the memory model.
+    pub fits: Fits,
+    /// True if published runs are like it, so that the error of the prediction is known.
+    pub tested: bool,
 }
 
-/// The same for an estimate.
+/// Evidence for the figures of a plan; `None` if its configuration is not valid.
+pub fn evidence(profile: &TrainingProfile, limits: &Limits, plan: &Plan) -> Option<PlanEvidence> {
+    let estimate = estimate(profile, limits, plan)?;
+    Some(PlanEvidence { fits: fits(limits, &estimate, profile), tested: estimate.trust.class().is_some() })
+}
+
+/// Memory check of an estimate, with the error of the memory model.
 fn fits(limits: &Limits, estimate: &Estimate, profile: &TrainingProfile) -> Fits {
     let bytes = estimate.memory_bytes + profile.settings.reserve_bytes;
     Fits::of(bytes, limits.memory_limit(), estimate.trust.memory_error())

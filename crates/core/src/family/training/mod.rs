@@ -49,4 +49,4 @@ pub use crate::workload::training::{
 };
 pub use calibrate::Calibration;
 pub use estimate::{Estimate, Fits, StageEstimate};
-pub use facts::plan_fits;
+pub use facts::{PlanEvidence, evidence};
