@@ -191,7 +191,7 @@ fn remedy(subject: &str, to: String, change: InputChange, figures: TrainedFigure
     RemedyResult::Enough(Box::new(Remedy { subject: subject.into(), to, change, figures, remark: remark.into() }))
 }
 
-/// How far a change gets, in words.
+/// Reason why a change is not enough: the memory that is still needed.
 fn reason(outcome: &Outcome, limits: &Limits) -> String {
     let limit = limits.memory_limit();
     let needed = outcome.infeasible.as_ref().and_then(|infeasible| infeasible.smallest_memory_bytes);

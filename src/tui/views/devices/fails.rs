@@ -145,7 +145,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     }
 }
 
-/// How long a machine must stay away before planning anew is worth two restarts.
+/// Time that a machine must stay away before a new plan is worth two restarts, in a sentence.
 fn worth_it(failed: &Failed, now: f64) -> Option<String> {
     let anew = failed.ways().filter(|way| way.change.is_some());
     let best = anew.min_by(|a, b| a.iteration_s.total_cmp(&b.iteration_s))?;

@@ -143,7 +143,7 @@ fn changes(own: &Try, before: Option<&Try>, refused: Option<&str>) -> String {
     }
 }
 
-/// What differs between the marked tries, else between the selected one and the one before it.
+/// Differences between the marked tries, else between the selected one and the one before it.
 fn difference(model: &Model) -> String {
     let state = &model.views.history;
     let pair = match state.marked.as_slice() {
