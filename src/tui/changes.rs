@@ -159,11 +159,11 @@ impl Changes {
 
 /// The baseline, named by what differs: `than Piper`, `than with 64 devices`.
 fn than(workload: &Workload, now: &Worth, before: &Worth) -> String {
-    if now.planner != before.planner {
-        return format!("than {}", before.planner);
-    }
     let as_fast = (now.samples_per_s / before.samples_per_s - 1.0).abs() <= units::AS_FAST;
     let than = if as_fast { "as" } else { "than" };
+    if now.planner != before.planner {
+        return format!("{than} {}", before.planner);
+    }
     match changed(workload, now, before).as_slice() {
         [one] => format!("{than} with {one}"),
         _ => format!("{than} before"),

@@ -61,6 +61,19 @@ impl Axis {
         }
     }
 
+    /// Word that teaches the label; empty if the label is one.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Axis::Tensor => "tensor",
+            Axis::Context => "context",
+            Axis::Pipeline => "pipeline",
+            Axis::Data => "data",
+            Axis::Expert => "expert",
+            Axis::MicroBatch => "microbatch",
+            Axis::Virtual | Axis::Recompute => "",
+        }
+    }
+
     /// Option of a planner that pins the axis.
     pub(super) fn option(self) -> &'static str {
         match self {

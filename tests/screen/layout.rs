@@ -48,14 +48,14 @@ fn a_knob_tells_the_price_of_its_values_pins_one_and_is_freed() {
     let sentence = line(&text, "TP 4 is free: the planner chose it.");
     assert!(sentence.contains("8 costs 1.6%") && sentence.contains("2 costs"), "{sentence}");
     press(&mut screen, KeyCode::Right);
-    assert!(title(&mut screen).starts_with("◂TP=8 ▸· CP 1"), "{}", screen.text());
+    assert!(title(&mut screen).starts_with("◂TP=8 ▸ · CP 1"), "{}", screen.text());
     let sentence = line(&screen.text(), "TP 8 is pinned");
     assert!(sentence.contains("free saves 1.6%"), "{sentence}");
     // No layout has sixteen tensor ranks: the knob stays, and says so.
     press(&mut screen, KeyCode::Right);
     assert!(screen.text().contains("TP 16: has no layout"), "{}", screen.text());
     press(&mut screen, KeyCode::Backspace);
-    assert!(title(&mut screen).starts_with("◂TP 4 ▸· CP 2"), "{}", screen.text());
+    assert!(title(&mut screen).starts_with("◂TP 4 ▸ · CP 2"), "{}", screen.text());
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn arcs_join_the_stages_that_send_to_one_another() {
     let arcs = arcs(&text);
     assert!(arcs[0].matches('█').count() >= 3, "each stage is named: {arcs:?}");
     assert!(arcs.iter().skip(1).any(|row| row.contains('╰') && row.contains('╯')), "{arcs:?}");
-    assert!(text.contains("sends to") || text.contains("gets from"), "the stage's block tells it in figures\n{text}");
+    assert!(text.contains("  to  ") || text.contains("  from  "), "the stage's block tells it in figures\n{text}");
 }
 
 #[test]

@@ -1,9 +1,13 @@
-//! Title of every view: the layout of the shown plan, with its knobs, and a sentence on the selected one.
+//! Title of every view: the layout of the shown plan, with its knobs, and a sentence on the selected one or on the last
+//! change.
 //!
 //! ```text
-//! ◂TP 4▸· CP 2 · PP 4 ×5 · DP 2 · EP 1 · mbs 1 · recompute none · ZeRO-1
+//! ◂TP 4▸ ·  CP 2  ·  PP 4 ×5  ·  DP 2  ·  EP 1  ·  mbs 1  ·  recompute none · ZeRO-1
+//!  tensor    context   pipeline   data ..
 //! TP 4 is free: the planner chose it. 8 costs 1.6 %, 2 does not fit: 119 of 80 GiB
 //! ```
+
+use std::sync::Arc;
 
 use ratatui::{
     Frame,
@@ -29,6 +33,8 @@ struct TitlePart {
     value: String,
     pinned: bool,
     knob: Option<usize>,
+    /// Word for the line below.
+    word: &'static str,
     /// True if a blank parts it from the one before, of which it is a detail.
     close: bool,
 }
@@ -56,7 +62,8 @@ struct TitleStyle {
     separator: &'static str,
 }
 
-const STYLES: [TitleStyle; 6] = [
+const STYLES: [TitleStyle; 7] = [
+    TitleStyle { slots: true, modules: true, more: true, separator: "  ·  " },
     TitleStyle { slots: true, modules: true, more: true, separator: " · " },
     TitleStyle { slots: true, modules: false, more: true, separator: " · " },
     TitleStyle { slots: false, modules: false, more: true, separator: " · " },
@@ -65,8 +72,10 @@ const STYLES: [TitleStyle; 6] = [
     TitleStyle { slots: false, modules: false, more: false, separator: "  " },
 ];
 
-/// Draws the title on a line.
-pub(super) fn draw(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks) {
+/// Draws the title on a line, and below it, if there is another one, the words that its labels stand for.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
+    let line = Rect { height: area.height.min(1), ..area };
+    let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let title = model.layout_title();
     let theme = &model.appearance.theme;
     let width = usize::from(line.width);
@@ -80,11 +89,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut
     }
     let selected = (model.focus == Focus::Layout).then_some(model.layout.at);
     let (mut x, mut arrows) = (line.x, None);
+    let mut words = vec![];
     for (i, part) in parts.into_iter().enumerate() {
         let before = if i > 0 { part.before(separator) } else { "" };
         frame.render_widget(Span::styled(before, theme.fg(Role::Border)), Rect { x, ..line }.intersection(line));
         x += before.width() as u16;
         let place = Rect { x, width: part.width() as u16, ..line };
+        words.extend((!part.word.is_empty()).then_some((x, part.word)));
         let here = part.knob.is_some() && part.knob == selected;
         let value = theme.bold(if part.pinned { Role::Accent } else { Role::Text });
         let spans = vec![Span::styled(part.label, theme.fg(Role::Muted)), Span::styled(part.value, value)];
@@ -95,6 +106,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut
         }
         marks.hits.extend(part.knob.map(|knob| (place, Hit::Knob(knob))));
         x = place.right();
+    }
+    let fits = words.windows(2).all(|pair| pair[0].0 + (pair[0].1.len() as u16) < pair[1].0);
+    for (x, word) in words.into_iter().filter(|_| fits && below.height > 0) {
+        frame.render_widget(Span::styled(word, theme.fg(Role::Muted)), Rect { x, ..below }.intersection(below));
     }
     for (x, sign) in arrows.into_iter().flatten().zip(["◂", "▸"]) {
         let place = Rect { x, width: 1, ..line }.intersection(frame.area());
@@ -122,7 +137,14 @@ fn parts(title: &LayoutTitle, style: TitleStyle) -> Vec<TitlePart> {
             axis if own.pinned => format!("{}=", axis.label()),
             axis => format!("{} ", axis.label()),
         };
-        parts.push(TitlePart { label, value, pinned: own.pinned, knob, close: own.axis == Axis::Virtual });
+        parts.push(TitlePart {
+            label,
+            value,
+            pinned: own.pinned,
+            knob,
+            close: own.axis == Axis::Virtual,
+            word: own.axis.word(),
+        });
     }
     let more = title.more.iter().filter(|_| style.more || title.axes.is_empty());
     parts.extend(more.map(|text| TitlePart {
@@ -130,14 +152,50 @@ fn parts(title: &LayoutTitle, style: TitleStyle) -> Vec<TitlePart> {
         value: text.clone(),
         pinned: false,
         knob: None,
+        word: "",
         close: false,
     }));
     parts
 }
 
-/// Draws the sentence on the selected knob.
+/// Effect of the last change, or the limits that an edit breaks.
+pub(super) fn change(model: &Model) -> Vec<Span<'static>> {
+    let theme = &model.appearance.theme;
+    let shown = model.planning.shown.as_ref();
+    let violations = shown.and_then(|shown| shown.plan()).map_or(&[][..], |(_, score)| &score.violations);
+    let simulated = model.simulation.simulated.as_ref();
+    let change =
+        model.change().filter(|_| simulated.is_some_and(|own| shown.is_some_and(|s| Arc::ptr_eq(&own.shown, s))));
+    let mut spans = vec![];
+    if let Some(change) = change {
+        let role = match change.better {
+            Some(true) => Role::Good,
+            Some(false) => Role::Warning,
+            None => Role::Muted,
+        };
+        let now = simulated.map(|own| own.timeline.iteration_s).filter(|_| change.better.is_some());
+        if let Some((before, now)) = change.before_s.zip(now) {
+            let times = format!("{} → {}  ", units::seconds(before), units::seconds(now));
+            spans.push(Span::styled(times, theme.fg(Role::Muted)));
+        }
+        let style = if change.bright { theme.bold(role) } else { theme.fg(role) };
+        spans.push(Span::styled(change.difference, style));
+        spans.push(Span::styled(format!(" {}  ", change.than), theme.fg(Role::Muted)));
+    }
+    if let [first, more @ ..] = violations {
+        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+        spans.push(Span::styled(format!("✗ breaks a limit: {first}{more}"), theme.bold(Role::Bad)));
+    }
+    spans
+}
+
+/// Draws the sentence on the selected knob; without one, the effect of the last change.
 pub(super) fn draw_sentence(frame: &mut Frame<'_>, line: Rect, model: &Model) {
     if model.focus != Focus::Layout {
+        let phrases = change(model).into_iter().map(|span| vec![span]).collect();
+        if let Some(told) = flow(phrases, "", line.width.into(), 1).into_iter().next() {
+            frame.render_widget(told, line);
+        }
         return;
     }
     let Some(own) = model.knob() else { return };

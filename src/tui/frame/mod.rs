@@ -48,8 +48,8 @@ use crate::{
     },
 };
 
-/// Height of a view from which a line below the title has a sentence on the selected knob, and from which another one is
-/// blank, rows.
+/// Height of a view from which a line below the title has a sentence on the selected knob, and from which one more has
+/// the words of the title and another one is blank, rows.
 const TALL: u16 = 30;
 const TALLER: u16 = 40;
 
@@ -153,16 +153,18 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     let focused = model.focus == Focus::View;
     draw_tabs(frame, area, model, marks, focused);
     let air = u16::from(area.height >= TALL) + u16::from(area.height >= TALLER);
-    let mut inner = rows(area, 3 + air, area.height);
+    // Labels of a model's layout are explained.
+    let title = if air > 1 && model.session.workload.training().is_some() { 2 } else { 1 };
+    let mut inner = rows(area, 2 + title + air, area.height);
     inner = Rect { x: inner.x + 2.min(inner.width), width: inner.width.saturating_sub(3), ..inner };
     layout::draw(
         frame,
-        Rect { height: 1, ..rows(area, 2, 1) }.intersection(Rect { x: inner.x, width: inner.width, ..area }),
+        rows(area, 2, title).intersection(Rect { x: inner.x, width: inner.width, ..area }),
         model,
         marks,
     );
     if air > 0 {
-        layout::draw_sentence(frame, Rect { x: inner.x, width: inner.width, ..rows(area, 3, 1) }, model);
+        layout::draw_sentence(frame, Rect { x: inner.x, width: inner.width, ..rows(area, 2 + title, 1) }, model);
     }
     if model.convergence_shown() {
         // The view gets the larger part.
@@ -290,6 +292,18 @@ fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model, mark: u16) {
     if let Some([whole, short]) = standing(model) {
         let text = if whole.len() + 4 <= room { whole } else { short };
         words.push(Span::styled(format!(" {text} "), model.appearance.theme.bold(Role::Warning)));
+    }
+    // Without a line of its own, the last change stands here.
+    if model.appearance.size.1 < TALL + 2 && model.view.uses().plan {
+        let mut told = layout::change(model);
+        let whole = |told: &[Span<'_>]| told.iter().map(Span::width).sum::<usize>() + 2;
+        while whole(&told) > room {
+            told.pop();
+        }
+        if !told.is_empty() {
+            words.push(Span::raw(" "));
+            words.append(&mut told);
+        }
     }
     if !model.panel_visible() {
         let limits = model.session.current_planner().limits_for(&model.session.workload);

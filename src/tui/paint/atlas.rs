@@ -1,7 +1,8 @@
 //! Map of devices: stage, memory fraction and load of every device of a plan, in groups.
 //!
-//! Devices are grouped by machine if the limits define machines, or by kind if every stage is one device. Otherwise
-//! they are grouped by stage and within it by replica. `O(devices)`.
+//! Devices are grouped by machine if the limits define machines, or by kind if every stage is one device. Those of a
+//! model to be trained stand in a grid if stages are whole machines: a column for each stage, a machine in each row.
+//! Otherwise they are grouped by stage and within it by replica. `O(devices)`.
 
 use std::ops::Range;
 
@@ -35,6 +36,20 @@ pub(in crate::tui) struct Seat {
     pub stands_for: u32,
 }
 
+impl Seat {
+    /// Seat that stands for several of one stage.
+    pub(super) fn merged(seats: &[Seat], begins: bool) -> Seat {
+        let largest = |of: fn(&Seat) -> f64| seats.iter().map(of).fold(0.0, f64::max);
+        Seat {
+            memory: seats[0].memory.map(|_| largest(|seat| seat.memory.unwrap_or(0.0))),
+            load: largest(|seat| seat.load),
+            begins,
+            stands_for: seats.len() as u32,
+            ..seats[0].clone()
+        }
+    }
+}
+
 /// Group of devices.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::tui) struct Group {
@@ -57,6 +72,8 @@ pub(in crate::tui) struct Atlas {
     pub told: String,
     /// Memory fraction that fills a cell: 1, or that of the fullest device if all are nearly empty.
     pub full: f64,
+    /// Number of groups in a column, if groups stand in a grid, and devices in a group.
+    pub grid: Option<(usize, usize)>,
 }
 
 impl Atlas {
@@ -74,6 +91,9 @@ impl Atlas {
             return by_kind(shown, plan, score);
         }
         let seats = seats(shown, plan, score);
+        if let Some(atlas) = by_stage_and_machine(shown, plan, &seats) {
+            return atlas;
+        }
         let sizes = shown.limits.machines.sizes();
         let numbered = plan.stages.iter().all(|stage| stage.devices.len() == stage.device_count() as usize);
         if sizes.len() > 1 && numbered { by_machine(shown, seats, sizes) } else { by_stage(shown, plan, seats) }
@@ -85,16 +105,7 @@ impl Atlas {
         for group in &self.groups {
             let first = atlas.seats.len();
             for alike in self.seats[group.seats.clone()].chunk_by(|a, b| a.stage == b.stage) {
-                atlas.seats.extend(alike.chunks(count).enumerate().map(|(i, seats)| {
-                    let largest = |of: fn(&Seat) -> f64| seats.iter().map(of).fold(0.0, f64::max);
-                    Seat {
-                        memory: seats[0].memory.map(|_| largest(|seat| seat.memory.unwrap_or(0.0))),
-                        load: largest(|seat| seat.load),
-                        begins: i == 0,
-                        stands_for: seats.len() as u32,
-                        ..seats[0].clone()
-                    }
-                }));
+                atlas.seats.extend(alike.chunks(count).enumerate().map(|(i, seats)| Seat::merged(seats, i == 0)));
             }
             atlas.groups.push(Group { seats: first..atlas.seats.len(), ..group.clone() });
         }
@@ -141,6 +152,25 @@ fn idle(device: u32) -> Seat {
     Seat { device, stage: None, number: 0, replica: 0, memory: Some(0.0), load: 0.0, begins: true, stands_for: 1 }
 }
 
+/// Grid of machines for a model to be trained; `None` if a stage is not a number of whole machines.
+fn by_stage_and_machine(shown: &ShownRun, plan: &Plan, seats: &[Seat]) -> Option<Atlas> {
+    let size = shown.workload.training()?.accelerator.machine() as usize;
+    let count = plan.stages.first()?.device_count() as usize;
+    let alike = plan.stages.iter().all(|stage| stage.device_count() as usize == count);
+    let in_order = seats.iter().enumerate().all(|(i, seat)| seat.device as usize == i);
+    if !alike || !in_order || size < 2 || !count.is_multiple_of(size) {
+        return None;
+    }
+    let groups = (0..seats.len()).step_by(size).map(|first| {
+        let name = format!("machine {}", first / size);
+        Group { name, seats: first..(first + size).min(seats.len()), whole: false }
+    });
+    let groups = groups.collect();
+    let by = if plan.stages.len() > 1 { "by stage and machine" } else { "by machine" };
+    let told = format!("{}, {by}", used(shown));
+    Some(Atlas { seats: seats.to_vec(), groups, told, full: 1.0, grid: Some((count / size, size)) })
+}
+
 fn by_machine(shown: &ShownRun, seats: Vec<Seat>, sizes: &[u16]) -> Atlas {
     let whole: u32 = sizes.iter().map(|&size| u32::from(size)).sum();
     let mut placed: Vec<Seat> = (0..whole).map(idle).collect();
@@ -162,7 +192,7 @@ fn by_machine(shown: &ShownRun, seats: Vec<Seat>, sizes: &[u16]) -> Atlas {
     } else {
         format!("{} in {} machines", used(shown), sizes.len())
     };
-    Atlas { seats: placed, groups, told, full: 1.0 }
+    Atlas { seats: placed, groups, told, full: 1.0, grid: None }
 }
 
 fn by_stage(shown: &ShownRun, plan: &Plan, seats: Vec<Seat>) -> Atlas {
@@ -179,7 +209,7 @@ fn by_stage(shown: &ShownRun, plan: &Plan, seats: Vec<Seat>) -> Atlas {
         (false, true) => ", by stage and replica",
         (false, false) => ", by stage",
     };
-    Atlas { seats, groups, told: format!("{}{by}", used(shown)), full: 1.0 }
+    Atlas { seats, groups, told: format!("{}{by}", used(shown)), full: 1.0, grid: None }
 }
 
 /// Used devices: `126 of 128 devices`.

@@ -116,6 +116,7 @@ impl Map<'_> {
         let seats = &self.layout.atlas.seats;
         let same_line = self.layout.places[before].1 == self.layout.places[i].1;
         let one_group = !self.layout.atlas.groups.iter().any(|group| group.seats.start == i);
+        let same_line = same_line || (self.layout.atlas.grid.is_some() && self.layout.stands_for > 1);
         !(same_line && one_group && seats[before].stage == seats[i].stage)
     }
 

@@ -3,7 +3,10 @@
 //! Cell sizes are tried from large to small. The smallest are half a character high; if even those do not fit, a cell
 //! stands for two devices, then four, and so on. `O(devices)` per size tried.
 
-use super::atlas::{Atlas, Group};
+use super::{
+    atlas::{Atlas, Group},
+    map_grid,
+};
 
 /// Size of cells and of the gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,14 +16,14 @@ pub(in crate::tui) struct CellSize {
     /// Height of a cell, rows; 0: half a row, with two devices stacked.
     pub height: u16,
     /// Columns between devices, between replicas, and between groups.
-    gaps: [u16; 3],
+    pub(super) gaps: [u16; 3],
     /// Rows between lines.
-    between: u16,
+    pub(super) between: u16,
     /// True if groups have names over them.
-    named: bool,
+    pub(super) named: bool,
 }
 
-const fn size(width: u16, height: u16, gaps: [u16; 3], between: u16, named: bool) -> CellSize {
+pub(super) const fn size(width: u16, height: u16, gaps: [u16; 3], between: u16, named: bool) -> CellSize {
     CellSize { width, height, gaps, between, named }
 }
 
@@ -77,6 +80,9 @@ impl MapLayout {
         if atlas.seats.is_empty() || width == 0 || height == 0 {
             return None;
         }
+        if let Some(layout) = atlas.grid.and_then(|grid| map_grid::lay(atlas, grid, (width, height))) {
+            return Some(layout);
+        }
         let named = atlas.groups.iter().any(|group| !group.name.is_empty());
         let mut tried = SIZES.iter().filter(|size| named || !size.named || size.height > 1);
         // Prefer one line per group over larger cells.
@@ -107,6 +113,18 @@ impl MapLayout {
             .position(|&(x, y, _)| (x..x + self.size.width).contains(&column) && (y..y + rows).contains(&row))
     }
 
+    /// Next or previous seat of the same line; at its end, of the next or previous line.
+    pub(in crate::tui) fn along(&self, seat: usize, right: bool) -> usize {
+        let order = |&(x, y, low): &(u16, u16, bool)| (y, low, x);
+        let Some(here) = self.places.get(seat).map(order) else { return 0 };
+        let others = self.places.iter().map(order).enumerate();
+        let next = match right {
+            true => others.filter(|(_, place)| *place > here).min_by_key(|(_, place)| *place),
+            false => others.filter(|(_, place)| *place < here).max_by_key(|(_, place)| *place),
+        };
+        next.map_or(seat, |(i, _)| i)
+    }
+
     /// Nearest seat in the next or the previous line.
     pub(in crate::tui) fn beside(&self, seat: usize, down: bool) -> usize {
         let Some(&(x, y, low)) = self.places.get(seat) else { return 0 };
@@ -120,7 +138,7 @@ impl MapLayout {
 }
 
 /// Width of a group on one line, columns.
-fn line_of(atlas: &Atlas, group: &Group, size: CellSize) -> u16 {
+pub(super) fn line_of(atlas: &Atlas, group: &Group, size: CellSize) -> u16 {
     let begins = |i: usize| atlas.seats[i].begins && !group.whole;
     let alone = |i: usize| begins(i) && (i + 1 >= group.seats.end || begins(i + 1));
     let gap = |i: usize| if begins(i) && !alone(i) { size.gaps[1] } else { size.gaps[0] };

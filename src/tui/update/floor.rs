@@ -13,10 +13,6 @@ use crate::{
 
 /// Most numbers of devices that are stepped over.
 const OVER: usize = 4;
-/// Devices of a machine of a rack whose devices are all joined.
-const TRAY: u32 = 4;
-/// Devices from which a domain is a rack and not a machine.
-const RACK: u32 = 16;
 
 /// Step of a limit whose plan is awaited.
 #[derive(Debug, Clone)]
@@ -36,8 +32,7 @@ pub(in crate::tui) struct LimitStep {
 impl Model {
     /// Devices of a machine that is rented as a whole, for a model to be trained.
     pub(in crate::tui) fn machine(&self) -> Option<f64> {
-        let domain = self.session.workload.training()?.accelerator.domain.max(1);
-        Some(f64::from(if domain >= RACK { TRAY } else { domain }))
+        Some(self.session.workload.training()?.accelerator.machine().into())
     }
 
     /// Next value of a limit. Devices of a model are whole machines; a large step is one device.

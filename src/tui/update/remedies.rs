@@ -150,7 +150,7 @@ impl Model {
         let Some((plan, _)) = shown.plan() else { return vec![] };
         let seconds = shown.outcome.objective;
         let figures = seconds.and_then(|seconds| TrainedFigures::of(&shown.workload, &shown.limits, plan, seconds));
-        let machine = shown.workload.training().map_or(1, |profile| profile.accelerator.domain.max(1));
+        let machine = shown.workload.training().map_or(1, |profile| profile.accelerator.machine());
         let Some(least) = figures else { return vec![] };
         let inputs = self.plan_inputs(shown);
         let work = move |search: &Search, found: &mut dyn FnMut(Finding)| {

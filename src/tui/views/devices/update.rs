@@ -20,9 +20,6 @@ use crate::{
     study::failure::{self, WayResult},
 };
 
-/// Most devices of a machine that fails at once; of a rack, a part.
-const LARGEST: u32 = 8;
-
 impl Model {
     /// Rows of the view, from the top.
     pub(crate) fn device_rows(&self) -> Vec<DeviceRow> {
@@ -115,7 +112,7 @@ impl Model {
         let (Some(profile), Some(seconds)) = (shown.workload.training(), shown.outcome.objective) else {
             return vec![];
         };
-        let machine = profile.accelerator.domain.clamp(1, LARGEST);
+        let machine = profile.accelerator.machine();
         if plan.devices_used() <= machine {
             self.message = Some((Tone::Refused, "the plan runs on one machine: without it nothing is left".into()));
             return vec![];

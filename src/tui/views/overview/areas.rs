@@ -11,14 +11,22 @@ use crate::tui::{
 /// Minimum width at which stage and suggestions stand beside the picture.
 const WIDE: u16 = 104;
 /// Width of that part, and of the gap before it, columns.
-const SIDE: u16 = 30;
-const GAP: u16 = 3;
+const SIDE: u16 = 27;
+const GAP: u16 = 2;
 /// Minimum height of the map, rows.
 const LEAST_MAP: u16 = 6;
+/// Maximum height of the map of a model, rows.
+const TALLEST_MAP: u16 = 12;
 /// Minimum height of the strip, rows.
 const LEAST_STRIP: u16 = 3;
 /// Minimum height at which figures have their names below them, and blank lines.
 const TALL: u16 = 27;
+
+/// Least and most rows of the memory below the strip, with its title.
+const MEMORY: (u16, u16) = (4, 10);
+
+/// Number of stages above which the strip takes the rows of the memory.
+const MANY: usize = 20;
 
 /// Parts of the view.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,6 +38,8 @@ pub(super) struct Areas {
     pub names: Rect,
     pub strip: Rect,
     pub phases: Rect,
+    /// Memory of a stage below the strip, with its title; empty if there is no room.
+    pub memory: Rect,
     /// Part beside the picture.
     pub side: Option<Rect>,
     /// Part below it.
@@ -52,8 +62,17 @@ fn shared(area: Rect) -> (u16, u16, u16) {
     (figures, air, below)
 }
 
+/// Height of the map of a model, which depends on the area alone.
+pub(super) fn steady_map(area: Rect) -> u16 {
+    let (figures, air, below) = shared(area);
+    let between = u16::from(area.height >= TALL);
+    let room = area.height.saturating_sub(figures + air + 3 + between + below);
+    let memory = if room > ROOMY + 2 * MEMORY.0 { 2 * MEMORY.0 } else { 0 };
+    ((room - memory) * 2 / 5).min(TALLEST_MAP)
+}
+
 /// Width and maximum height of the map.
-pub(super) fn map_room(area: Rect, stages: usize) -> (u16, u16) {
+fn map_room(area: Rect, stages: usize) -> (u16, u16) {
     let (figures, air, below) = shared(area);
     let side = if area.width >= WIDE { SIDE + GAP } else { 0 };
     // Titles of map and strip, and the line of phases.
@@ -69,7 +88,9 @@ pub(super) fn map_room(area: Rect, stages: usize) -> (u16, u16) {
 
 impl Areas {
     /// Parts of the view, given the height of the map.
-    pub(super) fn new(area: Rect, map_rows: u16, stages: usize, names: u16) -> Areas {
+    ///
+    /// `memory` is true if the strip leaves room for the memory.
+    pub(super) fn new(area: Rect, map_rows: u16, (stages, memory): (usize, bool), names: u16) -> Areas {
         let (figures, air, below) = shared(area);
         let side = if area.width >= WIDE { SIDE + GAP } else { 0 };
         let picture = Rect { width: area.width - side, ..area };
@@ -84,7 +105,9 @@ impl Areas {
         let batch_title = map + map_rows + between;
         let strip = batch_title + 1;
         let room = area.height.saturating_sub(strip + 1 + below);
-        let strip_rows = Rows::new(stages, room).height(stages).min(room);
+        // Of many stages, the strip takes all.
+        let kept = if memory && stages <= MANY && room > ROOMY / 2 + MEMORY.0 { MEMORY.0 + 1 } else { 0 };
+        let strip_rows = Rows::new(stages, room - kept).height(stages).min(room - kept);
         // Use rows that the strip leaves free.
         let below = if below == 1 && strip_rows < room { 2 } else { below };
         let strip_line = line(strip, strip_rows);
@@ -97,6 +120,11 @@ impl Areas {
             names: Rect { width: names, ..strip_line },
             strip: Rect { x: strip_line.x + names, width: strip_line.width - names, ..strip_line },
             phases: Rect { x: picture.x + names, width: picture.width - names, ..line(strip + strip_rows, 1) },
+            memory: {
+                let from = strip + strip_rows + 2;
+                let free = (area.height - below.min(area.height)).saturating_sub(from + u16::from(below > 0));
+                line(from, if free >= MEMORY.0 { free.min(MEMORY.1) } else { 0 })
+            },
             side: (side > 0).then(|| {
                 let top = (area.y + map_title).min(area.bottom());
                 Rect { x: area.right() - SIDE, y: top, width: SIDE, height: area.bottom() - top }
@@ -114,9 +142,13 @@ const ARCS: [usize; 4] = [6, 4, 2, 1];
 /// Map in its area, with the transfers below it if both fit.
 pub(super) fn map(shown: &ShownRun, area: Rect, stages: usize) -> Option<(MapLayout, Option<Arcs>)> {
     let atlas = Atlas::of(shown);
-    let (width, height) = map_room(area, stages);
+    let (width, mut height) = map_room(area, stages);
+    if shown.workload.training().is_some() {
+        height = steady_map(area);
+    }
     let whole = MapLayout::new(&atlas, width, height)?;
-    if area.height < TALL {
+    // Stages of a model pass on to the next one only.
+    if area.height < TALL || shown.workload.training().is_some() {
         return Some((whole, None));
     }
     for rows in ARCS {

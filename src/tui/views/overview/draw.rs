@@ -22,7 +22,9 @@ use crate::{
             facts::{DEGREES, Facts},
             map::Map,
             map_layout::MapLayout,
+            memory_chart::MemoryChart,
             moment::Moment,
+            phrases::flow,
             shades::Shades,
             stage_block::Block,
             strip::{self, Rows, Strip},
@@ -41,6 +43,9 @@ const LEAST_LINKS: u16 = 5;
 
 /// Minimum height at which the block of a stage shows its transfers, rows.
 const WITH_TRAFFIC: u16 = 36;
+
+/// Title of the map.
+const MAP_TITLE: &str = "Devices  ";
 
 /// Title of the strip.
 const TITLE: &str = "Iteration  ";
@@ -66,8 +71,13 @@ pub(in crate::tui) fn draw(
     let (layout, arcs) = map_of(&mut state, model.planning.generation, (shown, score), area, rows);
     let longest = (0..plan.stages.len()).map(|i| shown.names.short(i).chars().count()).max().unwrap_or(0);
     let under = arcs.as_ref().map_or(0, |arcs| 1 + arcs.rows());
-    let map_rows = layout.as_ref().map_or(0, |layout| layout.rows + under);
-    let places = Areas::new(area, map_rows, rows, strip::names_width(longest));
+    // For a model, the map keeps its height whatever the layout.
+    let map_rows = match shown.workload.training() {
+        Some(_) => areas::steady_map(area),
+        None => layout.as_ref().map_or(0, |layout| layout.rows + under),
+    };
+    let memory = shown.workload.training().is_some();
+    let places = Areas::new(area, map_rows, (rows, memory), strip::names_width(longest));
     state.area = places.map;
     let selected = state.stage();
     figures::draw(frame, places.figures, model, shown, simulated);
@@ -85,16 +95,20 @@ pub(in crate::tui) fn draw(
     let until = if places.side.is_some() { area.bottom() } else { places.below.y.saturating_sub(1) };
     let room = Rect { y: from, height: until.saturating_sub(from), ..places.map_title };
     draw_free(frame, room, model, (shown, plan, score), selected);
+    let stage = selected.unwrap_or_else(|| score.bottleneck().unwrap_or(0));
     if let Some(simulated) = simulated {
         let limiting = score.bottleneck().filter(|_| plan.stages.len() > 1);
         if draw_batch(frame, model, &shades, simulated, &places, (selected, limiting)) {
             state.strip = places.strip;
             let batch = simulated.timeline.iteration_s;
-            state.axis = Some(Axis::of(simulated.steady.as_ref(), batch, places.strip.width));
+            let axis = Axis::of(simulated.steady.as_ref(), batch, places.strip.width);
+            state.axis = Some(axis);
+            if shown.operators.is_none() && plan.topology.is_none() {
+                draw_memory(frame.buffer_mut(), model, &shades, simulated, &places, (stage, axis));
+            }
             marks.hits.push((places.strip, Hit::Strip));
         }
     }
-    let stage = selected.unwrap_or_else(|| score.bottleneck().unwrap_or(0));
     let mut facts = Facts::of(shown, plan, score, simulated, stage);
     if shown.operators.is_some() {
         // Operators share all devices, so there is only one stage.
@@ -200,12 +214,12 @@ fn draw_map(
         Map { layout, shades, theme, stages, cursor: Some(cursor), moment, changed: model.flashing(), failed: &[] };
     map.draw(buffer, places.map);
     let muted = theme.fg(Role::Muted);
-    let told = match layout.stands_for {
-        1 => layout.atlas.told.clone(),
-        count => format!("{}, a cell for every {count}", layout.atlas.told),
+    let each = match layout.stands_for {
+        1 => String::new(),
+        count if layout.atlas.grid.is_some_and(|(_, machine)| machine == count) => ", a cell for each machine".into(),
+        count => format!(", a cell for every {count}"),
     };
-    let mut line = vec![Span::styled("Devices  ", theme.bold(Role::Text)), Span::styled(told, muted)];
-    let used: usize = line.iter().map(Span::width).sum();
+    let count = layout.atlas.told.split(',').next().unwrap_or_default();
     let memory = if layout.atlas.full < 1.0 { "memory of the fullest" } else { "memory" };
     let words: Vec<(&str, &str)> = match (moment.is_some(), layout.size.height) {
         (true, _) => vec![("colour", "activity"), ("height", memory)],
@@ -215,10 +229,17 @@ fn draw_map(
     };
     let idle = layout.atlas.seats.iter().any(|seat| seat.stage.is_none());
     let idle = idle.then_some(("[]", "idle"));
+    let words: Vec<(&str, &str)> = words.into_iter().chain(idle).collect();
+    let legend_width: usize = words.iter().map(|(what, means)| what.len() + means.len() + 3).sum();
+    let free = usize::from(places.map_title.width).saturating_sub(MAP_TITLE.len() + legend_width);
+    let told = format!("{}{each}", layout.atlas.told);
+    let told = if told.chars().count() <= free { told } else { format!("{count}{each}") };
+    let mut line = vec![Span::styled(MAP_TITLE, theme.bold(Role::Text)), Span::styled(told, muted)];
+    let used: usize = line.iter().map(Span::width).sum();
     let mut legend: Vec<Span<'static>> = vec![];
     let room = usize::from(places.map_title.width).saturating_sub(used + 2);
     let mut width = 0;
-    for (what, means) in words.into_iter().chain(idle) {
+    for (what, means) in words {
         let gap = if legend.is_empty() { "" } else { "  " };
         let own = gap.len() + what.len() + 1 + means.len();
         if width + own > room {
@@ -307,6 +328,34 @@ fn draw_batch(
         strip.draw_playhead(buffer, places.strip, places.phases, at);
     }
     true
+}
+
+/// Draws the memory of a stage over the columns of the strip.
+fn draw_memory(
+    buffer: &mut Buffer,
+    model: &Model,
+    shades: &Shades,
+    simulated: &Simulated,
+    places: &Areas,
+    (stage, axis): (usize, Axis),
+) {
+    let theme = &model.appearance.theme;
+    let (area, limit) = (places.memory, simulated.shown.limits.memory_limit());
+    let chart = MemoryChart { theme, shades, simulated, stage, limit, axis, split: false };
+    let legend = chart.legend();
+    if area.height < 2 || legend.is_empty() {
+        return;
+    }
+    let title = vec![
+        Span::styled("Memory  ", theme.bold(Role::Text)),
+        Span::styled(format!("{}: ", simulated.shown.names.long(stage)), theme.fg(Role::Muted)),
+    ];
+    let title = flow(std::iter::once(title).chain(legend).collect(), " ", area.width.into(), 1);
+    if let Some(line) = title.first() {
+        buffer.set_line(area.x, area.y, line, area.width);
+    }
+    let grid = Rect { x: places.strip.x, y: area.y + 1, width: places.strip.width, height: area.height - 1 };
+    chart.draw_grid(buffer, grid);
 }
 
 /// Iteration in words: `256 microbatches` and `, 1F1B`.

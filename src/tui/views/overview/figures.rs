@@ -13,10 +13,10 @@ use crate::{
     planner::{Status, WEAK_GAP},
     tui::{
         model::Model,
-        paint::{facts::of_limit, phrases::whole, topology::arrowed, words::MUCH_IDLE},
+        paint::{facts::of_limit, topology::arrowed, words::MUCH_IDLE},
         shown::ShownRun,
         simulated::Simulated,
-        theme::Role,
+        theme::{Role, Theme},
     },
     units,
 };
@@ -34,12 +34,14 @@ struct Figure {
     brief: &'static str,
     /// True if it takes precedence when not all figures fit.
     vital: bool,
+    /// Columns that it keeps, so that those after it stand still.
+    slot: usize,
 }
 
 impl Figure {
     fn width(&self) -> usize {
         let value: usize = self.value.iter().map(Span::width).sum();
-        value.max(self.name.chars().count())
+        value.max(self.name.chars().count()).max(self.slot)
     }
 }
 
@@ -131,14 +133,10 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
         short,
         ..Figure::default()
     };
-    let mut figures = vec![headline(model, shown, simulated)];
+    let mut figures = vec![headline(theme, shown, simulated)];
     let Some((plan, score)) = shown.plan() else { return figures };
-    // Recent changes and violations come first. The proof comes after the family's own figures: throughput, utilisation
-    // and their reliability.
-    let urgent = !score.violations.is_empty() || model.change().is_some() || shown.figures.is_empty();
-    let standing = standing(model, shown, simulated);
-    let (first, last) = if urgent { (standing, None) } else { (None, standing) };
-    figures.extend(first);
+    // A model has figures of its own instead: throughput, utilisation and their reliability.
+    figures.extend(standing(shown, theme).filter(|_| shown.figures.is_empty()));
     let own =
         |own: &describe::FamilyFigure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
     figures.extend(shown.figures.iter().map(own));
@@ -149,7 +147,7 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
         let as_fast = (gain - 1.0).abs() <= units::AS_FAST;
         let value = vec![(units::faster(gain), text(if as_fast { Role::Text } else { role }, false))];
         let name = if as_fast { "as by rule of thumb" } else { "than by rule of thumb" };
-        figures.push(Figure { brief: "than the rule", ..figure(value, name, "by rule") });
+        figures.push(Figure { brief: "than the rule", slot: 21, ..figure(value, name, "by rule") });
     }
     if let (Some(cost), Some(price)) = (cost(model, shown, plan, simulated), price(model, shown)) {
         let value = vec![(format!("{} per G tokens", units::money(cost)), text(Role::Text, false))];
@@ -177,7 +175,6 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
         let value = vec![(held, style), (of, text(Role::Muted, false))];
         figures.push(Figure { tail, vital: true, ..figure(value, &name, "fullest") });
     }
-    figures.extend(last);
     if let Some(load) = shown.links.first() {
         let seconds = vec![
             (units::seconds(load.seconds), text(Role::Text, false)),
@@ -208,9 +205,8 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     figures
 }
 
-/// Iteration time, after that of the previous plan.
-fn headline(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Figure {
-    let theme = &model.appearance.theme;
+/// Iteration time.
+fn headline(theme: &Theme, shown: &ShownRun, simulated: Option<&Simulated>) -> Figure {
     let Some((plan, score)) = shown.plan() else {
         return Figure { vital: true, ..Figure::default() };
     };
@@ -220,18 +216,13 @@ fn headline(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> F
         let value = vec![Span::styled(plan.measure.show(value), theme.bold(Role::Text))];
         return Figure { value, name: "planned".into(), vital: true, ..Figure::default() };
     };
-    let mut value = vec![];
-    let change = model.change().filter(|change| change.better.is_some());
-    if let Some(before) = change.and_then(|change| change.before_s) {
-        value.push(Span::styled(format!("{} → ", units::seconds(before)), theme.fg(Role::Muted)));
-    }
-    value.push(Span::styled(units::seconds(seconds), theme.bold(Role::Text)));
+    let value = vec![Span::styled(units::seconds(seconds), theme.bold(Role::Text))];
     let name = match plan.measure {
         Measure::Latency { .. } => "from input to result",
         Measure::OperatorCost(_) => "an iteration",
         _ => "an iteration, simulated",
     };
-    Figure { value, name: name.into(), vital: true, ..Figure::default() }
+    Figure { value, name: name.into(), vital: true, slot: 22, ..Figure::default() }
 }
 
 /// Fullest device: name of the figure, and the text after the value if names have no line of their own.
@@ -249,30 +240,11 @@ fn fullest(shown: &ShownRun, plan: &Plan, score: &Score, simulated: Option<&Simu
     }
 }
 
-/// Effect of the last change. Before any change, the proof; for an edited plan, its violations.
-fn standing(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Option<Figure> {
-    let theme = &model.appearance.theme;
+/// Proof of the plan.
+fn standing(shown: &ShownRun, theme: &Theme) -> Option<Figure> {
     let one = |text: String, style: Style, name: String, short: &'static str| {
-        Some(Figure { value: vec![Span::styled(text, style)], name, short, ..Figure::default() })
+        Some(Figure { value: vec![Span::styled(text, style)], name, short, slot: 24, ..Figure::default() })
     };
-    let (_, score) = shown.plan()?;
-    if let [first, more @ ..] = score.violations.as_slice() {
-        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
-        let change = model.change().filter(|_| simulated.is_some());
-        let change = change.map_or_else(String::new, |change| format!("{}; ", change.difference));
-        let told = whole(&format!("{change}{first}"), 60);
-        let broken = one("✗ breaks a limit".into(), theme.bold(Role::Bad), format!("{told}{more}"), "");
-        return broken.map(|figure| Figure { vital: true, brief: "Stages tells which", ..figure });
-    }
-    if let Some(change) = model.change().filter(|_| simulated.is_some()) {
-        let role = match change.better {
-            Some(true) => Role::Good,
-            Some(false) => Role::Warning,
-            None => Role::Muted,
-        };
-        let style = if change.bright { theme.bold(role) } else { theme.fg(role) };
-        return one(change.difference, style, change.than, "").map(|figure| Figure { vital: true, ..figure });
-    }
     let gap = shown.outcome.gap();
     match (shown.outcome.status, gap) {
         (Status::Optimal, _) => {

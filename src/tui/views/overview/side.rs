@@ -10,7 +10,7 @@ use crate::tui::{
     action::Action,
     marks::Marks,
     model::{Hit, Model},
-    paint::stage_block::ends,
+    paint::{stage_block::ends, text::clip},
     theme::Role,
     would_help::{Phase, Tried},
 };
@@ -73,7 +73,8 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, marks:
             (true, true) if row.gain > 0.05 => Role::Good,
             _ => Role::Text,
         };
-        let name = vec![Span::styled(row.label, theme.fg(if fresh { Role::Text } else { Role::Muted }))];
+        let label = clip(&row.label, width.saturating_sub(row.value.chars().count() + 1));
+        let name = vec![Span::styled(label, theme.fg(if fresh { Role::Text } else { Role::Muted }))];
         let place = put(frame, ends(name, Span::styled(row.value, theme.fg(role)), width));
         if place.y >= last {
             break;

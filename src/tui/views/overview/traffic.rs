@@ -5,7 +5,7 @@ use crate::{
     tui::shown::ShownRun,
 };
 
-/// Row for each direction with traffic: `sends to`, `stage 2, 94.0 MiB`.
+/// Row for each direction with traffic: `to`, `stage 2, 94.0 MiB`.
 pub(super) fn rows(shown: &ShownRun, stage: usize) -> Vec<(&'static str, String)> {
     let told = |name, ends: fn(&StageTraffic) -> (usize, usize)| {
         let flows: Vec<(usize, Amount)> = shown
@@ -23,8 +23,8 @@ pub(super) fn rows(shown: &ShownRun, stage: usize) -> Vec<(&'static str, String)
         Some((name, format!("{whom}, {}", flows[0].1.with(sum).text())))
     };
     let rows = [
-        told("sends to", |flow: &StageTraffic| (flow.from, flow.to)),
-        told("gets from", |flow: &StageTraffic| (flow.to, flow.from)),
+        told("to", |flow: &StageTraffic| (flow.from, flow.to)),
+        told("from", |flow: &StageTraffic| (flow.to, flow.from)),
     ];
     rows.into_iter().flatten().collect()
 }

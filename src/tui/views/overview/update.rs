@@ -34,8 +34,8 @@ impl Model {
         let at = overview.cursor.min(count.saturating_sub(1));
         overview.walked = true;
         overview.cursor = match action {
-            Action::CursorLeft => at.saturating_sub(1),
-            Action::CursorRight => (at + 1).min(count.saturating_sub(1)),
+            Action::CursorLeft => map.along(at, false),
+            Action::CursorRight => map.along(at, true),
             Action::Up => map.beside(at, false),
             Action::Down => map.beside(at, true),
             _ => moved(at, action, count),

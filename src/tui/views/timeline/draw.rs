@@ -15,13 +15,15 @@
 
 use ratatui::{Frame, buffer::Buffer, layout::Rect, text::Span};
 
-use super::{cursor, head, memory, rows as timeline_rows, whole};
+use super::{cursor, head, rows as timeline_rows, whole};
 use crate::tui::{
     action::Action,
     marks::Marks,
     model::Model,
     paint::{
         area::rows,
+        axis::Axis,
+        memory_chart::MemoryChart,
         shades::Shades,
         text::{fit, fit_right},
     },
@@ -104,7 +106,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let (grid_height, chart_height) = (grid_height - spare, chart_height + spare);
     timeline_rows::draw(frame, rows(area, axis + 1, grid_height), model, marks, simulated, (&all, state.row), window);
     let chart = rows(area, axis + 1 + grid_height, chart_height);
-    memory::draw(frame.buffer_mut(), chart, (theme, &shades), simulated, stage, shown.limits.memory_limit(), window);
+    let axis_s = Axis::linear(window, state.columns);
+    let limit = shown.limits.memory_limit();
+    let memory = MemoryChart { theme, shades: &shades, simulated, stage, limit, axis: axis_s, split: true };
+    memory.draw(frame.buffer_mut(), chart, LABEL);
     let marked = Rect { y: area.y + axis, height: chart.y.saturating_sub(area.y + axis), ..area };
     cursor::draw(frame.buffer_mut(), marked, model, window, theme);
     let told = cursor::lines(simulated, (stage, replica), model.simulation.playing.at_s, theme, area.width.into());

@@ -4,7 +4,6 @@ mod cursor;
 mod draw;
 mod head;
 pub(super) mod keys;
-mod memory;
 mod rows;
 pub(super) mod state;
 mod update;

@@ -156,10 +156,20 @@ impl From<&'static HardwareSheet> for Accelerator {
     }
 }
 
+/// Devices from which a domain is a rack and not a machine.
+const RACK: u32 = 16;
+/// Devices of a machine in such a rack.
+const TRAY: u32 = 4;
+
 impl Accelerator {
     /// Default number format of products: bfloat16 if supported.
     pub fn usual_precision(&self) -> TrainingPrecision {
         if self.generation == Generation::Volta { TrainingPrecision::Fp16 } else { TrainingPrecision::Bf16 }
+    }
+
+    /// Devices of a machine, which is rented and fails as a whole: those of a domain, or of a rack a tray of four.
+    pub fn machine(&self) -> u32 {
+        if self.domain >= RACK { TRAY } else { self.domain.max(1) }
     }
 
     /// True if its figures, links included, equal its preset.

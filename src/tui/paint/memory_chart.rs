@@ -15,15 +15,17 @@ use ratatui::{
     text::Span,
 };
 
-use super::draw::{LABEL, label};
+use super::{
+    area::rows,
+    axis::Axis,
+    facts::of_limit,
+    phrases::{Phrase, flow},
+    shades::{Memory, Shades},
+    text::{fit, fit_right},
+};
 use crate::{
     simulate::MemoryParts,
     tui::{
-        paint::{
-            area::rows,
-            phrases::{Phrase, flow},
-            shades::{Memory, Shades},
-        },
         simulated::Simulated,
         theme::{Role, Theme},
     },
@@ -42,8 +44,12 @@ struct Layer {
     bytes: f64,
 }
 
-/// Parts from the bottom up. The part that grows with the microbatches in flight is last.
-fn layers(parts: &MemoryParts) -> [Layer; 6] {
+/// Parts from the bottom up, the state in its parts or as one. The part that grows with the microbatches in flight is
+/// last.
+fn layers(parts: &MemoryParts, split: bool) -> [Layer; 6] {
+    let state = parts.weights + parts.gradients + parts.optimizer + parts.state;
+    let whole = MemoryParts { state, buffers: parts.buffers, activations: parts.activations, ..MemoryParts::default() };
+    let parts = if split { parts } else { &whole };
     let layer = |name, fill, role, bytes| Layer { name, fill, role, bytes };
     // If weights are separate, the remainder is the rest of the training state.
     let rest = match parts.weights > 0.0 {
@@ -60,68 +66,112 @@ fn layers(parts: &MemoryParts) -> [Layer; 6] {
     ]
 }
 
-/// Draws the chart over the columns of the timeline. The limit is on the first line.
-pub(super) fn draw(
-    buffer: &mut Buffer,
-    area: Rect,
-    (theme, shades): (&Theme, &Shades),
-    simulated: &Simulated,
-    stage: usize,
-    limit: f64,
-    (from, to): (f64, f64),
-) {
-    let (Some(steps), Some(parts)) = (simulated.timeline.memory.get(stage), simulated.timeline.peak_parts.get(stage))
-    else {
-        return;
-    };
-    let columns = area.width.saturating_sub(LABEL);
-    if area.height < 2 || columns == 0 || to <= from {
-        return;
+/// Chart of the memory of a device of a stage.
+pub(in crate::tui) struct MemoryChart<'a> {
+    pub theme: &'a Theme,
+    pub shades: &'a Shades,
+    pub simulated: &'a Simulated,
+    pub stage: usize,
+    /// Memory of a device, bytes.
+    pub limit: f64,
+    /// Times of the columns.
+    pub axis: Axis,
+    /// True if the training state is split into its parts.
+    pub split: bool,
+}
+
+impl MemoryChart<'_> {
+    /// Peak in use, bytes, and its parts; `None` if unknown.
+    fn peak(&self) -> Option<(f64, &MemoryParts)> {
+        let timeline = &self.simulated.timeline;
+        Some((*timeline.peak_memory_bytes.get(self.stage)?, timeline.peak_parts.get(self.stage)?))
     }
-    let peak = simulated.timeline.peak_memory_bytes.get(stage).copied().unwrap_or(0.0);
-    let layers = layers(parts);
-    // A distant limit would flatten the chart, so it then ends a little above the peak.
-    let far = peak < limit / 8.0;
-    let scale = if far { peak * 1.25 } else { limit.max(peak) };
-    let most = if area.height >= 5 { 2 } else { 1 };
-    let head = flow(head(&layers, peak, limit, far, (theme, shades)), " ", columns.into(), most);
-    let top = (head.len() as u16).min(area.height - 1);
-    for (y, line) in (0..top).zip(head) {
-        let used = line.width() as u16;
-        let place = Rect { x: area.x + LABEL, width: columns, ..rows(area, y, 1) };
-        buffer.set_line(place.x, place.y, &line, columns);
-        if columns > used + 1 {
-            let rule = "─".repeat((columns - used - 1).into());
-            buffer.set_string(place.x + used + 1, place.y, rule, theme.fg(Role::Border));
+
+    /// Bytes of the full height. A distant limit would flatten the chart, so it then ends a little above the peak.
+    fn scale(&self, peak: f64) -> f64 {
+        if self.is_far(peak) { peak * 1.25 } else { self.limit.max(peak) }
+    }
+
+    fn is_far(&self, peak: f64) -> bool {
+        peak < self.limit / 8.0
+    }
+
+    /// Limit and peak, and the parts of the peak.
+    pub(in crate::tui) fn legend(&self) -> Vec<Phrase> {
+        let Some((peak, parts)) = self.peak() else { return vec![] };
+        let mut phrases =
+            head(&layers(parts, self.split), peak, self.limit, self.is_far(peak), (self.theme, self.shades));
+        if !self.split && self.limit.is_finite() && peak <= self.limit && !self.is_far(peak) {
+            let (held, of) = of_limit(peak, self.limit);
+            phrases.splice(..2, [vec![Span::styled(format!("{held}{of}:"), self.theme.bold(Role::Text))]]);
         }
+        phrases
     }
-    let names = [("memory", theme.fg(Role::Muted)), (simulated.shown.names.caption(stage), theme.fg(Role::Muted))];
-    let value = units::bytes_beside(peak, limit);
-    let names = names.into_iter().chain([(value.as_str(), theme.bold(Role::Text))]);
-    for (y, (text, style)) in (0..area.height).zip(names) {
-        buffer.set_stringn(area.x, area.y + y, label(text), LABEL.into(), style);
-    }
-    let grid = Rect { x: area.x + LABEL, y: area.y + top, width: columns, height: area.height - top };
-    let per_column = (to - from) / f64::from(columns);
-    for column in 0..columns {
-        let start = from + f64::from(column) * per_column;
-        let bytes = most_in(steps, start, start + per_column);
-        for row in 0..grid.height {
-            let (symbol, style) = if shades.mixes() {
-                exact(&layers, bytes, scale, (row, grid.height), (theme, shades))
-            } else {
-                cell(&layers, bytes, scale, (row, grid.height), theme)
-            };
-            if let Some(cell) = buffer.cell_mut((grid.x + column, grid.bottom() - 1 - row)) {
-                cell.set_symbol(symbol).set_style(style);
+
+    /// Draws the chart with names of `label` columns at the left, and the limit on the first line.
+    pub(in crate::tui) fn draw(&self, buffer: &mut Buffer, area: Rect, label: u16) {
+        let Some((peak, _)) = self.peak() else { return };
+        let columns = area.width.saturating_sub(label);
+        if area.height < 2 || columns == 0 {
+            return;
+        }
+        let most = if area.height >= 5 { 2 } else { 1 };
+        let head = flow(self.legend(), " ", columns.into(), most);
+        let top = (head.len() as u16).min(area.height - 1);
+        for (y, line) in (0..top).zip(head) {
+            let used = line.width() as u16;
+            let place = Rect { x: area.x + label, width: columns, ..rows(area, y, 1) };
+            buffer.set_line(place.x, place.y, &line, columns);
+            if columns > used + 1 {
+                let rule = "─".repeat((columns - used - 1).into());
+                buffer.set_string(place.x + used + 1, place.y, rule, self.theme.fg(Role::Border));
             }
         }
-        // Draw the limit as a line, where it is within the chart and not covered.
-        let at = (limit / scale * f64::from(grid.height)).ceil() as u16;
-        if limit.is_finite() && (1..=grid.height).contains(&at) {
-            let y = grid.bottom() - at;
-            if let Some(cell) = buffer.cell_mut((grid.x + column, y)).filter(|cell| cell.symbol() == " ") {
-                cell.set_symbol("▔").set_fg(theme.color(Role::Bad));
+        let muted = self.theme.fg(Role::Muted);
+        let value = units::bytes_beside(peak, self.limit);
+        let caption = self.simulated.shown.names.caption(self.stage);
+        let names = [("memory", muted), (caption, muted), (value.as_str(), self.theme.bold(Role::Text))];
+        for (y, (text, style)) in (0..area.height).zip(names) {
+            let text = fit(&fit_right(text, usize::from(label) - 1), label.into());
+            buffer.set_stringn(area.x, area.y + y, text, label.into(), style);
+        }
+        let height = area.height - top;
+        self.draw_grid(buffer, Rect { x: area.x + label, y: area.y + top, width: columns, height });
+    }
+
+    /// Draws the columns alone.
+    pub(in crate::tui) fn draw_grid(&self, buffer: &mut Buffer, grid: Rect) {
+        let Some((peak, parts)) = self.peak() else { return };
+        let Some(steps) = self.simulated.timeline.memory.get(self.stage) else { return };
+        let (scale, limit) = (self.scale(peak), self.limit);
+        let layers = layers(parts, self.split);
+        for column in 0..grid.width {
+            let Some((start, end)) = self.axis.interval(column, 0.0, 1.0) else { continue };
+            let bytes = most_in(steps, start, end);
+            for row in 0..grid.height {
+                let (symbol, style) = if self.shades.mixes() {
+                    exact(&layers, bytes, scale, (row, grid.height), (self.theme, self.shades))
+                } else {
+                    cell(&layers, bytes, scale, (row, grid.height), self.theme)
+                };
+                if let Some(cell) = buffer.cell_mut((grid.x + column, grid.bottom() - 1 - row)) {
+                    cell.set_symbol(symbol);
+                    if self.shades.mixes() && limit.is_finite() {
+                        cell.set_bg(self.shades.track());
+                    }
+                    cell.set_style(style);
+                }
+            }
+            // Without computed colours, and if it is exceeded, the limit is a line.
+            if self.shades.mixes() && peak <= limit * (1.0 + 1e-9) {
+                continue;
+            }
+            let at = (limit / scale * f64::from(grid.height)).ceil() as u16;
+            if limit.is_finite() && (1..=grid.height).contains(&at) {
+                let y = grid.bottom() - at;
+                if let Some(cell) = buffer.cell_mut((grid.x + column, y)).filter(|cell| cell.symbol() == " ") {
+                    cell.set_symbol("▔").set_fg(self.theme.color(Role::Bad));
+                }
             }
         }
     }
@@ -268,7 +318,7 @@ mod tests {
             MemoryParts { weights: 2.0, gradients: 1.0, optimizer: 2.0, state: 0.0, buffers: 1.0, activations: 2.0 };
         let theme = theme::load("dark", None, Depth::None).unwrap();
         let column = |parts: &MemoryParts, bytes: f64| -> String {
-            (0..8).map(|row| cell(&layers(parts), bytes, 8.0, (row, 8), &theme).0).collect()
+            (0..8).map(|row| cell(&layers(parts, true), bytes, 8.0, (row, 8), &theme).0).collect()
         };
         assert_eq!(column(&parts, 8.0), "██▓╳╳░▒▒");
         // Fewer microbatches in flight: the rest stays.
