@@ -8,9 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{layout_bar::Axis, shown::Standing, simulated::Simulated};
+use serde::{Deserialize, Serialize};
+
+use super::{layout_bar::Axis, shown::Standing, simulated::Simulated, update::session::exact};
 use crate::{
-    cluster::{LimitKind, Limits},
+    cluster::LimitKind,
     family::{self, dial},
     planner::{self, OptionSpec},
     units,
@@ -25,18 +27,26 @@ const FLASH: Duration = Duration::from_millis(400);
 const NOTICEABLE: f64 = units::AS_FAST;
 
 /// Figures of a plan, for comparison.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Worth {
     /// Iteration time, seconds.
     pub iteration_s: f64,
     /// Samples a second.
     pub samples_per_s: f64,
-    planner: String,
-    limits: Limits,
+    /// Name of the planner.
+    pub planner: String,
+    /// Limits as text that parses back, by flag.
+    limits: BTreeMap<String, String>,
     /// Labels and values of the workload's dials.
-    dials: Vec<(&'static str, String)>,
+    dials: Vec<(String, String)>,
     /// Names and values of the planner's options.
-    options: Vec<(&'static str, String)>,
+    options: Vec<(String, String)>,
+}
+
+impl Worth {
+    fn limit(&self, kind: LimitKind) -> Option<&String> {
+        self.limits.get(kind.flag())
+    }
 }
 
 /// State of the comparison.
@@ -86,8 +96,11 @@ impl Changes {
             iteration_s: timeline.iteration_s,
             samples_per_s: timeline.samples_per_s,
             planner: planner.to_string(),
-            limits: shown.limits.clone(),
-            dials: dial::dials(&shown.workload).into_iter().map(|dial| (dial.label, dial.value)).collect(),
+            limits: LimitKind::ALL
+                .iter()
+                .map(|kind| (kind.flag().into(), exact(*kind, shown.limits.get(*kind))))
+                .collect(),
+            dials: dial::dials(&shown.workload).into_iter().map(|dial| (dial.label.into(), dial.value)).collect(),
             options: options(simulated),
         };
         let stages = stages(simulated);
@@ -111,8 +124,8 @@ impl Changes {
     pub(super) fn told(&self, workload: &Workload, time: Instant) -> Option<Told> {
         let (now, before) = (self.now.as_ref()?, self.before.as_ref()?);
         let gain = now.samples_per_s / before.samples_per_s;
-        let same_batch =
-            (now.limits.microbatches, now.limits.samples()) == (before.limits.microbatches, before.limits.samples());
+        let of_batch = [LimitKind::Microbatches, LimitKind::Batch];
+        let same_batch = of_batch.into_iter().all(|kind| now.limit(kind) == before.limit(kind));
         let bright = self.at.is_some_and(|at| time < at + BRIGHT);
         Some(Told {
             before_s: same_batch.then_some(before.iteration_s),
@@ -180,8 +193,9 @@ pub(super) fn changed(workload: &Workload, from: &Worth, to: &Worth) -> Vec<Stri
     let own = |kind: LimitKind| matches!(kind, LimitKind::Devices | LimitKind::Batch | LimitKind::Microbatches);
     let turned = to.dials != from.dials;
     let kinds = family::of(workload).limits().iter().copied().filter(|&kind| !turned || own(kind));
-    let differ = |kind: &LimitKind| to.limits.get(*kind) != from.limits.get(*kind);
-    changed.extend(kinds.filter(differ).map(|kind| with(kind, to.limits.get(kind))));
+    let differs = |kind: LimitKind| to.limit(kind).filter(|value| from.limit(kind) != Some(value));
+    let value = |kind: LimitKind| Some(with(kind, kind.parse(differs(kind)?).ok()?));
+    changed.extend(kinds.filter_map(value));
     // Planners have options of their own.
     if to.planner == from.planner {
         let options = to.options.iter().zip(&from.options).filter(|(to, from)| to != from);
@@ -199,16 +213,16 @@ fn with(kind: LimitKind, value: f64) -> String {
 }
 
 /// Options of a run with their values. An axis of the layout without one is free.
-fn options(simulated: &Simulated) -> Vec<(&'static str, String)> {
+fn options(simulated: &Simulated) -> Vec<(String, String)> {
     let shown = &simulated.shown;
     let specs = planner::find(shown.planner.id).map_or(&[][..], |planner| planner.options());
     let named = |spec: &OptionSpec| {
         let value = shown.options.get(spec.name).unwrap_or_else(|| spec.default_value());
         let axis = Axis::ALL.into_iter().find(|axis| axis.option() == spec.name);
         match axis {
-            Some(axis) if value == spec.default_value() => (axis.name(), "free".into()),
-            Some(axis) => (axis.name(), spec.show(&value)),
-            None => (spec.label, spec.show(&value)),
+            Some(axis) if value == spec.default_value() => (axis.name().into(), "free".into()),
+            Some(axis) => (axis.name().into(), spec.show(&value)),
+            None => (spec.label.into(), spec.show(&value)),
         }
     };
     specs.iter().map(named).collect()

@@ -1,4 +1,5 @@
-//! StoredSession of a workload, restored when it is shown again: limits, dials, planner, options, simulator settings, view.
+//! StoredSession of a workload, restored when it is shown again: limits, dials, planner, options, simulator settings, view,
+//! history.
 //!
 //! A session holds only changes. A limit equal to that of the workload or the configuration is not stored, so that new
 //! limits in the file take effect later. Entries that no longer apply (a removed planner, an option out of range) are
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     request::ScreenRequest,
     turned::{self, Turned},
+    views::history::state::Try,
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
@@ -37,6 +39,9 @@ pub(super) struct StoredSession {
     pub(super) dials: Turned,
     /// Id of the view.
     pub(super) view: String,
+    /// Last plans that were on the screen, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tries: Vec<Try>,
 }
 
 /// Flag of the machines among the limits.

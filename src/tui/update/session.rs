@@ -22,7 +22,7 @@ impl Model {
     /// # Errors
     /// One sentence.
     pub(in crate::tui) fn keep_session(&self) -> Result<(), String> {
-        self.session.recent.keep(&self.session.workload, self.session())
+        self.session.recent.keep(&self.session.workload, self.session_with_tries())
     }
 
     /// Current state, as the session of its workload.
@@ -66,10 +66,16 @@ impl Model {
             simulator,
             dials: turned::since(&self.session.first_dials, &self.session.dials),
             view: self.view.id(),
+            tries: vec![],
         }
     }
 
-    /// Restores planner, options, schedule and view, except what `asked` sets. Limits and dials are restored earlier.
+    /// Current state with the history of the workload.
+    fn session_with_tries(&self) -> StoredSession {
+        StoredSession { tries: self.views.history.of(&self.session.workload.source), ..self.session() }
+    }
+
+    /// Restores planner, options, schedule, view and history, except what `asked` sets. Limits and dials are restored earlier.
     /// Shows a message if anything differs from the initial state.
     pub(in crate::tui) fn restore(&mut self, session: &StoredSession, asked: &Asked) {
         let before = (self.session.planner, self.session.options.clone(), self.simulation.setup, self.view);
@@ -102,12 +108,8 @@ impl Model {
             self.simulation.own_schedule = Some(own);
             self.simulation.setup = self.simulation.setup.with(own);
         }
-        for (id, text) in &session.simulator {
-            let Some(setting) = SimulatorSetting::find(id) else { continue };
-            if let Ok(settings) = setting.parse(text, &self.simulation.setup.settings) {
-                self.simulation.setup = self.simulation.setup.set(settings);
-            }
-        }
+        self.restore_simulator(session);
+        self.views.history.restore(&session.tries, &self.session.workload.source);
         let trained = self.session.workload.training().is_some();
         let view = View::ALL.into_iter().find(|view| view.id() == session.view);
         if let Some(view) = view.filter(|view| trained || !view.is_of_models()) {
@@ -122,6 +124,18 @@ impl Model {
     }
 }
 
+impl Model {
+    /// Restores the settings of the simulator that a session changed.
+    pub(in crate::tui) fn restore_simulator(&mut self, session: &StoredSession) {
+        for (id, text) in &session.simulator {
+            let Some(setting) = SimulatorSetting::find(id) else { continue };
+            if let Ok(settings) = setting.parse(text, &self.simulation.setup.settings) {
+                self.simulation.setup = self.simulation.setup.set(settings);
+            }
+        }
+    }
+}
+
 /// A schedule of the user's as CSV. Empty for a built-in one, and for one that is too long to keep.
 fn own_schedule(schedule: Schedule) -> String {
     let Schedule::Given(given) = schedule else { return String::new() };
@@ -131,7 +145,7 @@ fn own_schedule(schedule: Schedule) -> String {
 }
 
 /// Text of a limit that parses back to the same number.
-fn exact(kind: LimitKind, value: f64) -> String {
+pub(in crate::tui) fn exact(kind: LimitKind, value: f64) -> String {
     let text = kind.format(value);
     if kind.parse(&text) == Ok(value) { text } else { format!("{value}") }
 }

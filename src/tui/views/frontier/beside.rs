@@ -7,6 +7,8 @@
 //! time   ########%%%%==                    time   #########=
 //! The changes, the most valuable first, each on top of the last
 //!   recompute none for full      --------------++++   15.42 s   1.32x   52.8 GiB
+//! For Megatron-LM  the arguments that differ
+//! − --recompute-granularity full           + --context-parallel-size 2
 //! ```
 
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use super::points::Point;
+use super::{arguments::ArgumentChanges, points::Point};
 use crate::{
     family::training::Estimate,
     plan::Configuration,
@@ -61,6 +63,7 @@ pub(in crate::tui) struct Pair {
     /// Memory that stays free, bytes.
     reserve: f64,
     limit: f64,
+    arguments: Option<ArgumentChanges>,
 }
 
 impl Pair {
@@ -85,7 +88,8 @@ impl Pair {
         let [a, b] = points;
         let steps = improve::steps(profile, &run(a), &run(b));
         let reserve = profile.settings.reserve_bytes;
-        Some(Pair { sides: [side(a)?, side(b)?], steps, reserve, limit: source.limits.memory_limit() })
+        let arguments = ArgumentChanges::of(&source.workload, &source.limits, [&a.plan, &b.plan]);
+        Some(Pair { sides: [side(a)?, side(b)?], steps, reserve, limit: source.limits.memory_limit(), arguments })
     }
 }
 
@@ -163,7 +167,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, pair: &Pair
     let change = if area.width >= 120 { CHANGE.1 } else { CHANGE.0 };
     let bar = usize::from(area.width).saturating_sub(change + FIGURES).min(60);
     let cells = |seconds: f64| ((seconds / longest * bar as f64).round() as usize).min(bar);
-    let each = if area.height >= y + 2 * (pair.steps.len() as u16 + 1) { 2 } else { 1 };
+    let arguments = pair.arguments.as_ref().map_or(0, |own| own.height() as u16 + 2);
+    let each = if area.height >= y + 2 * (pair.steps.len() as u16 + 1) + arguments { 2 } else { 1 };
     let mut before = first;
     let start = [("before".to_string(), &a.estimate)];
     let steps = pair.steps.iter().map(|step| (step.what.clone(), &step.estimate));
@@ -189,6 +194,39 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, pair: &Pair
         frame.render_widget(Line::from(spans), line);
         before = now;
         y += each;
+    }
+    if let Some(arguments) = pair.arguments.as_ref().filter(|own| own.height() > 0) {
+        draw_arguments(frame, rows(area, y + 2 - each, area.height.saturating_sub(y + 2 - each)), model, arguments);
+    }
+}
+
+/// Draws the arguments that differ: those of the left layout, and those of the right one.
+fn draw_arguments(frame: &mut Frame<'_>, area: Rect, model: &Model, arguments: &ArgumentChanges) {
+    let theme = &model.appearance.theme;
+    if area.height < 2 {
+        return;
+    }
+    let title = Line::from(vec![
+        Span::styled(format!("For {}  ", arguments.engine), theme.bold(Role::Text)),
+        Span::styled("the arguments that differ", theme.fg(Role::Muted)),
+    ]);
+    frame.render_widget(title, rows(area, 0, 1));
+    let width = area.width.saturating_sub(3) / 2;
+    let lists = [("−", Role::Bad, &arguments.removed), ("+", Role::Good, &arguments.added)];
+    for (x, (sign, role, lines)) in [area.x, area.x + width + 3].into_iter().zip(lists) {
+        let room = usize::from(area.height - 1);
+        let cut = lines.len() > room;
+        for (y, line) in lines.iter().take(if cut { room - 1 } else { room }).enumerate() {
+            let text = clip(&format!("{sign} {line}"), width.into());
+            frame.render_widget(Span::styled(text, theme.fg(role)), Rect { x, width, ..rows(area, 1 + y as u16, 1) });
+        }
+        if cut {
+            let text = format!("  and {} more", lines.len() + 1 - room);
+            frame.render_widget(
+                Span::styled(text, theme.fg(Role::Muted)),
+                Rect { x, width, ..rows(area, area.height - 1, 1) },
+            );
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Frontier: layouts of a model to be trained, time against memory.
 
+mod arguments;
 mod beside;
 mod chart;
 mod draw;

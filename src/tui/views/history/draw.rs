@@ -23,11 +23,11 @@ use crate::{
             area::{rows, scrolled},
             text::{clip, fit, fit_right, wrap},
         },
-        shown::Standing,
         theme::Role,
         widget::scrollbar::scrollbar,
     },
     units,
+    workload::Workload,
 };
 
 /// Width of the number with its signs.
@@ -42,7 +42,7 @@ const WORDS: [usize; 2] = [20, 24];
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     let theme = &model.appearance.theme;
     let (muted, text) = (theme.fg(Role::Muted), theme.fg(Role::Text));
-    let state = &model.views.history;
+    let (state, workload) = (&model.views.history, &model.session.workload);
     let width = usize::from(area.width);
     let count = match state.tries.len() {
         0 => "every plan that stays on the screen is listed here".to_string(),
@@ -80,7 +80,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
         let shown = row == 0 && model.planning.shown.as_ref().is_some_and(|shown| shown.plan().is_some());
         let number = if shown { format!("({})", number.trim()) } else { format!("{number} ") };
         let before = own.parent.and_then(|parent| state.get(parent));
-        let cells = [units::seconds(own.worth.iteration_s), units::number(rate(own)), units::bytes(own.memory_bytes())];
+        let cells = [units::seconds(own.worth.iteration_s), units::number(rate(own)), units::bytes(own.memory_bytes)];
         let cells: String =
             cells.iter().zip(FIGURES).take(figures).map(|(cell, width)| fit_right(cell, width)).collect();
         let share = if fastest > 0.0 { rate(own) / fastest } else { 0.0 };
@@ -89,7 +89,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
             Span::styled(if at { "▌" } else { " " }, theme.fg(Role::Focus)),
             Span::styled(marked, theme.bold(Role::Accent)),
             Span::styled(fit_right(&number, NUMBER - 3) + " ", if shown { theme.bold(Role::Text) } else { muted }),
-            Span::styled(fit(&changes(own, before, state.refused.as_deref()), change.saturating_sub(1)) + " ", text),
+            Span::styled(
+                fit(&changes(workload, own, before, state.refused.as_deref()), change.saturating_sub(1)) + " ",
+                text,
+            ),
             Span::styled(fit(&own.layout, layout), muted),
             Span::styled(cells, text),
             Span::styled(if bar > 0 { format!("  {blocks}") } else { String::new() }, theme.fg(Role::Accent)),
@@ -109,36 +112,31 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
 
 /// Tokens a second, else samples.
 fn rate(own: &Try) -> f64 {
-    own.worth.samples_per_s * own.shown.workload.training().map_or(1.0, |profile| profile.sequence as f64)
+    own.worth.samples_per_s * own.tokens.unwrap_or(1.0)
 }
 
 impl Try {
-    /// Memory of the fullest device, bytes.
-    fn memory_bytes(&self) -> f64 {
-        self.shown.score.as_ref().map_or(0.0, crate::plan::Score::peak_memory_bytes)
-    }
-
     /// Cost of a billion tokens, at the price of that time.
     fn cost(&self) -> Option<f64> {
-        self.shown.workload.training()?;
-        let devices = self.shown.outcome.plan.as_ref()?.devices_used();
-        CostPart::of(self.price, None, rate(self), devices.into())?.per_billion
+        self.tokens?;
+        CostPart::of(self.price, None, rate(self), self.devices.into())?.per_billion
     }
 }
 
 /// Changes of a try against the one before.
-fn changes(own: &Try, before: Option<&Try>, refused: Option<&str>) -> String {
+fn changes(workload: &Workload, own: &Try, before: Option<&Try>, refused: Option<&str>) -> String {
     let Some(before) = before else {
         let refused = refused.filter(|_| own.parent.is_none()).map_or(String::new(), |why| format!(", {why}"));
-        return format!("start: {}{refused}", own.shown.planner.name);
+        return format!("start: {}{refused}", own.worth.planner);
     };
-    if own.shown.workload.source != before.shown.workload.source {
-        return own.shown.workload.name.clone();
+    if own.source != before.source {
+        return own.name.clone();
     }
-    let changed = changed(&own.shown.workload, &before.worth, &own.worth);
+    let by_hand = if own.edited { vec!["edited by hand".to_string()] } else { vec![] };
+    let changed = [changed(workload, &before.worth, &own.worth), by_hand].concat();
     match changed.is_empty() {
         false => changed.join(", "),
-        true if own.layout == before.layout && own.shown.standing == Standing::Done => "other settings".into(),
+        true if own.layout == before.layout => "other settings".into(),
         true => "another layout".into(),
     }
 }
@@ -153,12 +151,12 @@ fn difference(model: &Model) -> String {
     let Some((a, b)) = pair else {
         return "Enter goes back to a try, Space marks two to tell what differs".into();
     };
-    let memory = units::more_bytes(b.memory_bytes() - a.memory_bytes());
+    let memory = units::more_bytes(b.memory_bytes - a.memory_bytes);
     let mut told = format!(
         "try {} against {}: {}; {}, {memory} on the fullest device",
         b.number,
         a.number,
-        changes(b, Some(a), None),
+        changes(&model.session.workload, b, Some(a), None),
         units::faster(rate(b) / rate(a)),
     );
     if let (Some(before), Some(now)) = (a.cost(), b.cost()) {

@@ -2,7 +2,7 @@
 
 mod draw;
 pub(super) mod keys;
-pub(super) mod state;
+pub(in crate::tui) mod state;
 mod update;
 
 use ratatui::{

@@ -2,10 +2,16 @@
 
 use std::sync::Arc;
 
+use super::state::Try;
 use crate::{
+    cluster::GivenLimits,
+    family::{self, dial},
+    plan::Plan,
+    planner::Options,
     tui::{
         action::Action,
         changes::Worth,
+        edits::Version,
         effect::Effects,
         layout_bar::LayoutTitle,
         model::{Model, Tone},
@@ -18,10 +24,25 @@ use crate::{
 impl Model {
     /// Stores a plan that is on the screen.
     pub(in crate::tui) fn note_try(&mut self, shown: &Arc<ShownRun>, worth: Worth) {
-        let hardware = shown.workload.training().map(|profile| profile.accelerator.id);
-        let price = hardware.and_then(|id| self.session.prices.get(id).copied());
-        let layout = LayoutTitle::of(shown, &[], &shown.options).brief();
-        self.views.history.note((shown.clone(), worth), layout, price, self.appearance.now);
+        let profile = shown.workload.training();
+        let price = profile.and_then(|profile| self.session.prices.get(profile.accelerator.id).copied());
+        let own = Try {
+            number: 0,
+            parent: None,
+            source: shown.workload.source.clone(),
+            name: shown.workload.name.clone(),
+            tokens: profile.map(|profile| profile.sequence as f64),
+            worth,
+            memory_bytes: shown.score.as_ref().map_or(0.0, crate::plan::Score::peak_memory_bytes),
+            devices: shown.outcome.plan.as_ref().map_or(0, Plan::devices_used),
+            layout: LayoutTitle::of(shown, &[], &shown.options).brief(),
+            price,
+            edited: shown.standing == Standing::Edited,
+            inputs: self.session(),
+            shown: Some(shown.clone()),
+            at: Some(self.appearance.now),
+        };
+        self.views.history.note(own);
     }
 
     /// Performs an action of the view.
@@ -39,32 +60,49 @@ impl Model {
         vec![]
     }
 
-    /// Plans again with the inputs of the selected try.
+    /// Plans again with the inputs of the selected try. An edited plan of this session is shown as it was.
     fn go_back(&mut self) -> Effects {
         let state = &self.views.history;
         let Some(own) = state.row(state.cursor).cloned() else { return vec![] };
-        let (shown, session) = (&own.shown, &self.session);
-        if shown.workload.source != session.workload.source {
-            let told = format!("try {} is of {}: open that with w", own.number, shown.workload.name);
+        let session = &self.session;
+        if own.source != session.workload.source {
+            let told = format!("try {} is of {}: open that with o", own.number, own.name);
             self.message = Some((Tone::Refused, told));
             return vec![];
         }
-        let place = session.planners.iter().position(|planner| planner.info().id == shown.planner.id);
-        let Some(planner) = place else { return vec![] };
+        let id = own.inputs.planner.as_str();
+        let Some(planner) = session.planners.iter().position(|planner| planner.info().id == id) else { return vec![] };
+        let settings = own.inputs.options.get(id).into_iter().flatten().map(String::as_str);
+        let options = Options::parse(id, session.planners[planner].options(), settings).unwrap_or_default();
+        let workload = match &own.shown {
+            Some(shown) => shown.workload.clone(),
+            None => own.inputs.turn(session.asked.1.clone(), &[]),
+        };
+        let unstated = session.defaults.unstated_by(&workload.limits);
+        let limits = match &own.shown {
+            Some(shown) => Ok(shown.limits.clone()),
+            None => family::resolve(&workload, &own.inputs.limits(&GivenLimits::default()).or(&unstated)),
+        };
+        let Ok(limits) = limits else { return vec![] };
         self.session.planner = planner;
         self.session.remember_planner();
-        self.session.options[planner] = shown.options.clone();
+        self.session.options[planner] = options;
         let mut effects = self.leave_edits();
-        if !Arc::ptr_eq(&shown.workload, &self.session.workload) {
-            effects.append(&mut self.take_turned(shown.workload.as_ref().clone()));
+        if dial::dials(&workload) != self.session.dials {
+            effects.append(&mut self.take_turned(workload.as_ref().clone()));
         }
-        self.session.limits = shown.limits.clone();
+        self.session.limits = limits;
+        self.simulation.setup = self.simulation.setup.set(self.simulation.first_settings);
+        self.restore_simulator(&own.inputs);
         self.compare_outdated();
         effects.append(&mut self.replan());
-        let by_hand = match shown.standing {
-            Standing::Edited => ", without its edits by hand",
-            _ => "",
-        };
+        let edited = own.shown.as_ref().filter(|_| own.edited).and_then(|shown| shown.plan());
+        if let Some((plan, _)) = edited {
+            let from = self.session.current_planner().info();
+            let what = format!("as in try {}", own.number);
+            effects.append(&mut self.show_edited(Version::Edited { plan: plan.clone(), what, edits: 1, from }));
+        }
+        let by_hand = if own.edited && own.shown.is_none() { ", without its edits by hand" } else { "" };
         let told = format!("back at try {}{by_hand}: {}", own.number, units::seconds(own.worth.iteration_s));
         self.message = Some((Tone::Done, told));
         effects
