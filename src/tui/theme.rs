@@ -264,6 +264,20 @@ pub fn load(name: &str, user: Option<&Path>, depth: Depth) -> Result<Theme, Them
 /// Roles of text.
 const TEXTS: [Role; 7] = [Role::Text, Role::Muted, Role::Focus, Role::Accent, Role::Good, Role::Warning, Role::Bad];
 
+/// Sixteen colours of the dark theme: the nearest ones would give two activities one colour.
+const SIXTEEN: [(Role, Color); 8] = [
+    (Role::Forward, Color::White),
+    (Role::Backward, Color::LightBlue),
+    (Role::Recompute, Color::LightMagenta),
+    (Role::Communication, Color::LightYellow),
+    (Role::Step, Color::LightCyan),
+    (Role::State, Color::Gray),
+    (Role::Activations, Color::Cyan),
+    (Role::Buffers, Color::Yellow),
+];
+/// Stages of the dark theme in sixteen colours.
+const SIXTEEN_STAGES: [Color; 4] = [Color::Magenta, Color::Red, Color::Yellow, Color::Green];
+
 fn resolve(name: &str, file: &ThemeFile, depth: Depth) -> Theme {
     // Without its own background a theme is for dark terminals.
     let ground = file.background.unwrap_or(DARK);
@@ -298,7 +312,11 @@ fn resolve(name: &str, file: &ThemeFile, depth: Depth) -> Theme {
     // suffice.
     let selection = file.selection.filter(|_| depth != Depth::Ansi).map(|rgb| lower(rgb, depth, true));
     let selection = selection.filter(|color| *color != Color::Reset);
-    let stages = file.stages.iter().map(|&rgb| fg(Some(rgb))).collect();
+    let mut stages: Vec<Color> = file.stages.iter().map(|&rgb| fg(Some(rgb))).collect();
+    if name == "dark" && depth == Depth::Ansi {
+        SIXTEEN.into_iter().for_each(|(role, color)| roles[role as usize] = color);
+        stages = SIXTEEN_STAGES.to_vec();
+    }
     Theme { name: name.to_string(), roles, background: bg(file.background), selection, stages }
 }
 

@@ -171,10 +171,15 @@ fn time(simulated: &Simulated, index: usize) -> Vec<(Activity, &'static str, f64
 fn memory(simulated: &Simulated, index: usize) -> Vec<(Memory, &'static str, f64)> {
     let Some(parts) = simulated.timeline.peak_parts.get(index) else { return vec![] };
     let state = parts.weights + parts.gradients + parts.optimizer + parts.state;
+    // The memory that stays free counts as a buffer.
+    let kept = simulated.shown.workload.training().map_or(0.0, |profile| profile.settings.reserve_bytes);
+    let kept = kept.min(parts.buffers);
+    let buffers = parts.buffers - kept;
     let all = [
         (Memory::State, "state", state),
         (Memory::Activations, "activations", parts.activations),
-        (Memory::Buffers, "buffers", parts.buffers),
+        (Memory::Buffers, "buffers", if buffers > 0.01 * parts.buffers { buffers } else { 0.0 }),
+        (Memory::Buffers, "kept free", kept),
     ];
     all.into_iter().filter(|part| part.2 > 0.0).collect()
 }

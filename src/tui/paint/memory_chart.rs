@@ -46,7 +46,7 @@ struct Layer {
 
 /// Parts from the bottom up, the state in its parts or as one. The part that grows with the microbatches in flight is
 /// last.
-fn layers(parts: &MemoryParts, split: bool) -> [Layer; 6] {
+fn layers(parts: &MemoryParts, split: bool, buffers: &'static str) -> [Layer; 6] {
     let state = parts.weights + parts.gradients + parts.optimizer + parts.state;
     let whole = MemoryParts { state, buffers: parts.buffers, activations: parts.activations, ..MemoryParts::default() };
     let parts = if split { parts } else { &whole };
@@ -61,7 +61,7 @@ fn layers(parts: &MemoryParts, split: bool) -> [Layer; 6] {
         layer("gradients", "▓", Role::State, parts.gradients),
         layer("optimizer", "╳", Role::State, parts.optimizer),
         layer(rest.0, rest.1, rest.2, parts.state),
-        layer("buffers", "░", Role::Buffers, parts.buffers),
+        layer(buffers, "░", Role::Buffers, parts.buffers),
         layer("activations", "▒", Role::Activations, parts.activations),
     ]
 }
@@ -92,6 +92,17 @@ impl MemoryChart<'_> {
         if self.is_far(peak) { peak * 1.25 } else { self.limit.max(peak) }
     }
 
+    /// Name of the buffers, among which the memory that stays free counts.
+    fn buffers(&self) -> &'static str {
+        let kept = self.simulated.shown.workload.training().map_or(0.0, |profile| profile.settings.reserve_bytes);
+        let all = self.peak().map_or(0.0, |(_, parts)| parts.buffers);
+        match kept {
+            kept if kept <= 0.0 => "buffers",
+            kept if all - kept <= 0.01 * all => "kept free",
+            _ => "buffers, kept free",
+        }
+    }
+
     fn is_far(&self, peak: f64) -> bool {
         peak < self.limit / 8.0
     }
@@ -99,8 +110,13 @@ impl MemoryChart<'_> {
     /// Limit and peak, and the parts of the peak.
     pub(in crate::tui) fn legend(&self) -> Vec<Phrase> {
         let Some((peak, parts)) = self.peak() else { return vec![] };
-        let mut phrases =
-            head(&layers(parts, self.split), peak, self.limit, self.is_far(peak), (self.theme, self.shades));
+        let mut phrases = head(
+            &layers(parts, self.split, self.buffers()),
+            peak,
+            self.limit,
+            self.is_far(peak),
+            (self.theme, self.shades),
+        );
         if !self.split && self.limit.is_finite() && peak <= self.limit && !self.is_far(peak) {
             let (held, of) = of_limit(peak, self.limit);
             phrases.splice(..2, [vec![Span::styled(format!("{held}{of}:"), self.theme.bold(Role::Text))]]);
@@ -144,7 +160,7 @@ impl MemoryChart<'_> {
         let Some((peak, parts)) = self.peak() else { return };
         let Some(steps) = self.simulated.timeline.memory.get(self.stage) else { return };
         let (scale, limit) = (self.scale(peak), self.limit);
-        let layers = layers(parts, self.split);
+        let layers = layers(parts, self.split, self.buffers());
         for column in 0..grid.width {
             let Some((start, end)) = self.axis.interval(column, 0.0, 1.0) else { continue };
             let bytes = most_in(steps, start, end);
@@ -170,7 +186,8 @@ impl MemoryChart<'_> {
             if limit.is_finite() && (1..=grid.height).contains(&at) {
                 let y = grid.bottom() - at;
                 if let Some(cell) = buffer.cell_mut((grid.x + column, y)).filter(|cell| cell.symbol() == " ") {
-                    cell.set_symbol("▔").set_fg(self.theme.color(Role::Bad));
+                    let role = if peak > limit * (1.0 + 1e-9) { Role::Bad } else { Role::Border };
+                    cell.set_symbol("▔").set_fg(self.theme.color(role));
                 }
             }
         }
@@ -318,7 +335,7 @@ mod tests {
             MemoryParts { weights: 2.0, gradients: 1.0, optimizer: 2.0, state: 0.0, buffers: 1.0, activations: 2.0 };
         let theme = theme::load("dark", None, Depth::None).unwrap();
         let column = |parts: &MemoryParts, bytes: f64| -> String {
-            (0..8).map(|row| cell(&layers(parts, true), bytes, 8.0, (row, 8), &theme).0).collect()
+            (0..8).map(|row| cell(&layers(parts, true, "buffers"), bytes, 8.0, (row, 8), &theme).0).collect()
         };
         assert_eq!(column(&parts, 8.0), "██▓╳╳░▒▒");
         // Fewer microbatches in flight: the rest stays.

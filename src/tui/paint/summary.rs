@@ -22,6 +22,9 @@ use crate::{
     units,
 };
 
+/// Height of a screen with room for all facts, rows.
+const TALL: u16 = 36;
+
 /// Lines for an edited plan: comparison with the planner's, violated limits, and the last edit. `width` is in cells.
 pub(in crate::tui) fn of_edited(
     model: &Model,
@@ -126,7 +129,8 @@ pub(in crate::tui) fn summary(
         // Separate facts by one blank more than phrases of a fact.
         let phrases = phrases.flat_map(|fact| of_text(&format!("{fact}\u{a0}")));
         let phrases = phrases.map(|text| vec![Span::raw(text.replace('\u{a0}', " "))]).collect();
-        return std::iter::once(Line::from(first)).chain(flow(phrases, " ", width.into(), 2)).collect();
+        let most = if model.appearance.size.1 >= TALL { 3 } else { 2 };
+        return std::iter::once(Line::from(first)).chain(flow(phrases, " ", width.into(), most)).collect();
     }
     let mut lines = vec![Line::from(first), limited_by(shown, plan, score, (theme, width))];
     beside.extend(simulated(model, shown, plan));

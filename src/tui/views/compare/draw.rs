@@ -40,6 +40,10 @@ use crate::{
     units,
 };
 
+/// Meaning of the signs of the table.
+const LEGEND: &str =
+    "    ★ fastest  ◂ on the screen  ✗ no plan  model: planned against simulated  * proven in this planner's own space";
+
 pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     if let Some(side) = model.views.compare.side {
         let drawn = beside::draw(frame, area, model, marks, side);
@@ -62,6 +66,10 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, mar
     let lines = table::height(model, &all);
     let place = rows(area, top, area.height.saturating_sub(top + below).min(lines));
     let told = top + place.height;
+    if below > 0 && !all.is_empty() {
+        frame.render_widget(clip(LEGEND, width), rows(area, told, 1));
+        frame.buffer_mut().set_style(rows(area, told, 1), theme.fg(Role::Muted));
+    }
     frame.render_widget(Paragraph::new(detail), rows(area, told + 1, below.saturating_sub(1)));
     table::draw(frame, place, model, marks, (&all, cursor));
     let rest = rows(area, told + below + 1, area.height);

@@ -60,7 +60,10 @@ pub(in crate::tui) fn draw(
     score: &Score,
 ) {
     let theme = &model.appearance.theme;
-    frame.render_widget(Paragraph::new(summary(model, shown, plan, score, area.width)), rows(area, 0, 3));
+    let lines = summary(model, shown, plan, score, area.width);
+    let more = (lines.len() as u16).saturating_sub(3);
+    frame.render_widget(Paragraph::new(lines), rows(area, 0, 3 + more));
+    let area = rows(area, more, area.height.saturating_sub(more));
     let listed = model.device_rows().len() as u16 + 5 + 1 + DETAIL;
     let room = area.height.saturating_sub(listed).min(area.height / 3);
     let map = draw_map(frame, rows(area, 3, room), model, shown);

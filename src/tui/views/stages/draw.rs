@@ -84,7 +84,10 @@ pub(in crate::tui) fn draw(
     } else {
         summary(model, shown, plan, score, area.width)
     };
-    frame.render_widget(Paragraph::new(lines), rows(area, 0, 3));
+    // All facts take a line more where there is room.
+    let more = (lines.len() as u16).saturating_sub(3);
+    frame.render_widget(Paragraph::new(lines), rows(area, 0, 3 + more));
+    let area = rows(area, more, area.height.saturating_sub(more));
     frame.render_widget(titles(shown, plan, score, columns, theme), rows(area, 3, 2));
     let table = rows(area, 5, area.height.saturating_sub(5 + told));
     marks.tree.draw(frame, table, theme);
