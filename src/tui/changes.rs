@@ -10,7 +10,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{layout_bar::Axis, shown::Standing, simulated::Simulated, update::session::exact};
+use super::{layout_bar::Axis, shown::Standing, simulated::Simulated};
 use crate::{
     cluster::LimitKind,
     family::{self, dial},
@@ -98,7 +98,7 @@ impl Changes {
             planner: planner.to_string(),
             limits: LimitKind::ALL
                 .iter()
-                .map(|kind| (kind.flag().into(), exact(*kind, shown.limits.get(*kind))))
+                .map(|kind| (kind.flag().into(), kind.exact(shown.limits.get(*kind))))
                 .collect(),
             dials: dial::dials(&shown.workload).into_iter().map(|dial| (dial.label.into(), dial.value)).collect(),
             options: options(simulated),

@@ -104,6 +104,8 @@ pub(super) struct Simulated {
     critical: Vec<usize>,
     /// Rows by stage, then replica.
     rows: Vec<Vec<Row>>,
+    /// Iteration time of the equal partition of the same workload, if it was planned, seconds.
+    pub equal_s: Option<f64>,
 }
 
 impl Simulated {
@@ -125,8 +127,20 @@ impl Simulated {
         let shown = shown.clone();
         let hidden = vec![];
         let steady = Some(&timeline).filter(|_| pipeline.single_sample.is_none()).and_then(Steady::of);
-        let mut simulated =
-            Simulated { shown, setup, pipeline, timeline, path, promise, losses, steady, hidden, critical, rows };
+        let mut simulated = Simulated {
+            shown,
+            setup,
+            pipeline,
+            timeline,
+            path,
+            promise,
+            losses,
+            steady,
+            hidden,
+            critical,
+            rows,
+            equal_s: None,
+        };
         simulated.hidden = hidden_shares(&simulated);
         Some(simulated)
     }
@@ -398,6 +412,7 @@ mod tests {
         let shown = Arc::new(ShownRun::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
         let (setup, pipeline, path) = (Setup::default(), Pipeline::default(), CriticalPath::default());
         Simulated {
+            equal_s: None,
             shown,
             setup,
             pipeline,

@@ -22,7 +22,7 @@ use super::{
     study_job::{self, Finding, Study},
 };
 use crate::{
-    planner::{self, Planner, Problem, Search, panic_message},
+    planner::{self, Options, Planner, Problem, Search, panic_message},
     run,
     simulate::{LEAST_TIME, Setup},
     source::LoadError,
@@ -145,20 +145,51 @@ fn work(job: &Job, tell: &mut dyn FnMut(Report)) {
             let shown = Arc::new(ShownRun::new(planner.info(), problem, outcome, score, seconds));
             // A stopped search still gets its plan simulated; a second stop or a change cancels that.
             let search = job.search.follow(LEAST_TIME);
-            let simulated = Simulated::new(&shown, *how, &search).map(Arc::new);
+            let simulated = simulated(&shown, *how, &search);
             let given_up = simulated.is_none() && shown.plan().is_some() && search.deadline_passed();
             tell(News::Planned { shown, simulated });
             if given_up {
                 tell(News::Unplayed(run::given_up(&search)));
             }
         }
-        Task::Simulate { shown, setup: how } => match Simulated::new(shown, *how, &job.search) {
-            Some(simulated) => tell(News::Simulated(Arc::new(simulated))),
+        Task::Simulate { shown, setup: how } => match simulated(shown, *how, &job.search) {
+            Some(simulated) => tell(News::Simulated(simulated)),
             None if job.search.deadline_passed() => tell(News::Unplayed(run::given_up(&job.search))),
             None => {}
         },
     }
 }
+
+/// Simulated iteration of a plan, with that of the equal partition of its workload to compare it with.
+fn simulated(shown: &Arc<ShownRun>, setup: Setup, search: &Search) -> Option<Arc<Simulated>> {
+    let mut simulated = Simulated::new(shown, setup, search)?;
+    simulated.equal_s = equal_s(shown, setup, search);
+    Some(Arc::new(simulated))
+}
+
+/// Iteration time of the equal partition, seconds; `None` for workloads that it does not plan as they are, for large
+/// ones, and for its own plans.
+fn equal_s(shown: &ShownRun, setup: Setup, search: &Search) -> Option<f64> {
+    let planner = planner::find(EQUAL).filter(|planner| {
+        shown.planner.id != EQUAL && planner.is_native(&shown.workload) && planner.can_plan(&shown.workload).is_ok()
+    })?;
+    if shown.workload.training().is_some() || shown.workload.nodes.len() > LARGEST {
+        return None;
+    }
+    let problem = Problem {
+        workload: shown.workload.clone(),
+        limits: shown.limits.clone(),
+        options: Options::defaults(planner.options()),
+    };
+    let (outcome, score) = run::plan(planner, &problem, search).ok()?;
+    let equal = Arc::new(ShownRun::new(planner.info(), &problem, outcome, score, 0.0));
+    Some(Simulated::new(&equal, setup, search)?.timeline.iteration_s)
+}
+
+/// Id of the planner of the equal partition.
+const EQUAL: &str = "equal-partition";
+/// Most nodes of a workload whose equal partition is planned beside every plan.
+const LARGEST: usize = 2000;
 
 /// The screen's handle of the planning thread.
 pub(super) struct Worker {

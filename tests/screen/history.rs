@@ -77,3 +77,57 @@ fn any_changed_option_is_named() {
         assert!(line(&screen.text(), "▌").contains(told), "{}", screen.text());
     }
 }
+
+#[test]
+fn tries_outlive_the_program_and_lead_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |devices: Option<u32>| {
+        let model = Arc::new(workload::load(std::path::Path::new("llama-3-8b")).expect("a published name"));
+        let overrides = devices.map_or_else(GivenLimits::default, |devices| {
+            GivenLimits::default().with(LimitKind::Devices, devices).with(LimitKind::Batch, 128)
+        });
+        let state_directory = Some(folder.path().join("state"));
+        let request = ScreenRequest { overrides, state_directory, planner: "joint".into(), ..request(model) };
+        let mut screen = Offscreen::new(request, 160, 45).expect("the request can be met");
+        screen.wait(Duration::from_secs(2));
+        screen.keys("9");
+        screen
+    };
+    let mut first = start(Some(16));
+    first.keys(":devices 32");
+    press(&mut first, KeyCode::Enter);
+    first.wait(Duration::from_secs(2));
+    let text = first.text();
+    assert!(line(&text, "(2)").contains("32 devices") && line(&text, "start: Joint").contains(" 1 "), "{text}");
+    first.keys("q");
+    assert!(first.quit && first.unkept.is_none());
+    let mut second = start(None);
+    // The same plan again is no new try.
+    assert!(second.text().contains("2 tries"), "{}", second.text());
+    press(&mut second, KeyCode::End);
+    press(&mut second, KeyCode::Enter);
+    second.wait(Duration::from_secs(2));
+    let text = second.text();
+    assert!(text.contains("back at try 1") && line(&text, "(3)").contains("16 devices"), "{text}");
+}
+
+#[test]
+fn an_edited_try_comes_back_as_it_was() {
+    let mut screen = tried(160, 45);
+    // Another layout of the search counts as an edit.
+    screen.keys("5");
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Enter);
+    screen.wait(Duration::from_secs(2));
+    screen.keys("9");
+    assert!(line(&screen.text(), "(4)").contains("Edited plan"), "{}", screen.text());
+    press(&mut screen, KeyCode::End);
+    press(&mut screen, KeyCode::Enter);
+    screen.wait(Duration::from_secs(2));
+    press(&mut screen, KeyCode::Home);
+    press(&mut screen, KeyCode::Down);
+    press(&mut screen, KeyCode::Enter);
+    screen.wait(Duration::from_secs(2));
+    let text = screen.text();
+    assert!(line(&text, "ZeRO-1").contains("mbs 2") && text.contains("Edited plan  ✓ keeps"), "{text}");
+}

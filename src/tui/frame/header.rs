@@ -8,6 +8,7 @@ use ratatui::{
 
 use crate::{
     family,
+    plan::Measure,
     tui::{
         model::Model,
         paint::{
@@ -120,7 +121,9 @@ fn result(model: &Model) -> Vec<Span<'static>> {
     let promise = simulated.and_then(|simulated| simulated.promise);
     let objective = shown.outcome.objective.zip(shown.plan());
     let planned = objective.map(|(objective, (plan, _))| plan.measure.show(objective));
-    if let Some(value) = promise.map(|promise| promise.value()).or(planned) {
+    let iteration = simulated.filter(|_| promise.is_some()).map(|simulated| simulated.timeline.iteration_s);
+    let iteration = iteration.map(|seconds| Measure::IterationTime.show(seconds));
+    if let Some(value) = iteration.or(planned) {
         spans.push(Span::styled(format!("  {value}"), theme.bold(Role::Text)));
     }
     if let Some(promise) = promise {

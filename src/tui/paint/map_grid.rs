@@ -48,12 +48,12 @@ pub(super) fn lay(atlas: &Atlas, (rows, machine): (usize, usize), room: (u16, u1
     // Halves of a row are slabs if there are too many.
     let halves = if atlas.seats.len() > MANY { 0 } else { BANDS };
     let large = |size: &CellSize| size.width > 1 && size.height > 1;
-    let kinds: [(&dyn Fn(&CellSize) -> bool, usize); 3] =
-        [(&large, FEW_BANDS), (&|size| size.height > 0, BANDS), (&|size| size.height == 0, halves)];
-    for (kind, most) in kinds {
+    let whole = |size: &CellSize| size.height > 0;
+    let sizes = |fits: &dyn Fn(&CellSize) -> bool| SIZES.into_iter().filter(fits).collect::<Vec<_>>();
+    let kinds = [(sizes(&large), FEW_BANDS), (sizes(&whole), BANDS), (sizes(&|size| !whole(size)), halves)];
+    for (sizes, most) in kinds {
         for bands in 1..=most {
-            let mut sizes = SIZES.iter().filter(|size| kind(size));
-            if let Some(layout) = sizes.find_map(|&size| boxes(atlas, size, rows, bands, room)) {
+            if let Some(layout) = sizes.iter().find_map(|&size| boxes(atlas, size, rows, bands, room)) {
                 return Some(layout);
             }
         }

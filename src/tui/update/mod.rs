@@ -22,7 +22,7 @@ mod playing;
 mod reload;
 mod remedies;
 mod schedules;
-pub(in crate::tui) mod session;
+mod session;
 mod studies;
 mod suggestions;
 mod workload;

@@ -34,7 +34,7 @@ impl Model {
             |kind: &LimitKind| usual.as_ref().is_none_or(|usual| usual.get(*kind) != self.session.limits.get(*kind));
         let kinds = LimitKind::ALL.iter().filter(|kind| changed(kind));
         let mut limits: BTreeMap<String, String> =
-            kinds.map(|kind| (kind.flag().to_string(), exact(*kind, self.session.limits.get(*kind)))).collect();
+            kinds.map(|kind| (kind.flag().to_string(), kind.exact(self.session.limits.get(*kind)))).collect();
         let machines = &self.session.limits.machines;
         if !machines.is_empty() && usual.as_ref().is_none_or(|usual| usual.machines != *machines) {
             let sizes: Vec<String> = machines.sizes().iter().map(ToString::to_string).collect();
@@ -142,10 +142,4 @@ fn own_schedule(schedule: Schedule) -> String {
     let listed = given.schedule();
     let steps: usize = listed.ranks.iter().map(Vec::len).sum();
     if steps <= MOST_STEPS { csv::write(&listed) } else { String::new() }
-}
-
-/// Text of a limit that parses back to the same number.
-pub(in crate::tui) fn exact(kind: LimitKind, value: f64) -> String {
-    let text = kind.format(value);
-    if kind.parse(&text) == Ok(value) { text } else { format!("{value}") }
 }

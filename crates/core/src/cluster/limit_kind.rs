@@ -252,6 +252,12 @@ impl LimitKind {
         }
     }
 
+    /// Text that [`parses`](LimitKind::parse) back to the same number.
+    pub fn exact(self, value: f64) -> String {
+        let text = self.format(value);
+        if self.parse(&text) == Ok(value) { text } else { format!("{value}") }
+    }
+
     /// Reads a value of this limit. Bare numbers are in base units. Memory may be `unlimited`, which is infinite.
     ///
     /// # Errors

@@ -203,7 +203,7 @@ fn legend(
     let used: usize = time.iter().map(Span::width).sum();
     time.push(Span::raw(" ".repeat((left + room + 2).saturating_sub(used))));
     if parted && bar_width + VALUE >= WEIGHTS_AND_ACTIVATIONS {
-        for (sign, name, role) in [("█", "weights ", Role::State), ("▒", "activations", Role::Activations)] {
+        for (sign, name, role) in [("█", "state ", Role::State), ("▒", "activations", Role::Activations)] {
             time.push(Span::styled(sign, theme.fg(role)));
             time.push(Span::styled(name, load_parts::words(theme, role)));
         }

@@ -132,8 +132,7 @@ fn changes(workload: &Workload, own: &Try, before: Option<&Try>, refused: Option
     if own.source != before.source {
         return own.name.clone();
     }
-    let by_hand = if own.edited { vec!["edited by hand".to_string()] } else { vec![] };
-    let changed = [changed(workload, &before.worth, &own.worth), by_hand].concat();
+    let changed = changed(workload, &before.worth, &own.worth);
     match changed.is_empty() {
         false => changed.join(", "),
         true if own.layout == before.layout => "other settings".into(),

@@ -135,19 +135,20 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     };
     let mut figures = vec![headline(theme, shown, simulated)];
     let Some((plan, score)) = shown.plan() else { return figures };
-    // A model has figures of its own instead: throughput, utilisation and their reliability.
-    figures.extend(standing(shown, theme).filter(|_| shown.figures.is_empty()));
     let own =
         |own: &describe::FamilyFigure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
     figures.extend(shown.figures.iter().map(own));
     let seconds = simulated.map(|simulated| simulated.timeline.iteration_s).filter(|seconds| *seconds > 0.0);
-    if let Some((rule, seconds)) = shown.rule_s.zip(seconds) {
-        let gain = rule / seconds;
+    let rule = shown.rule_s.map(|rule| (rule, "by rule of thumb", "than the rule"));
+    let equal = simulated.and_then(|simulated| simulated.equal_s);
+    let equal = equal.map(|equal| (equal, "equal partition", "than equal"));
+    if let Some(((baseline_s, whose, brief), seconds)) = rule.or(equal).zip(seconds) {
+        let gain = baseline_s / seconds;
         let role = if gain >= 1.0 { Role::Good } else { Role::Warning };
         let as_fast = (gain - 1.0).abs() <= units::AS_FAST;
         let value = vec![(units::faster(gain), text(if as_fast { Role::Text } else { role }, false))];
-        let name = if as_fast { "as by rule of thumb" } else { "than by rule of thumb" };
-        figures.push(Figure { brief: "than the rule", slot: 21, ..figure(value, name, "by rule") });
+        let name = format!("{} {whose}", if as_fast { "as" } else { "than" });
+        figures.push(Figure { brief, slot: 21, ..figure(value, &name, brief) });
     }
     if let (Some(cost), Some(price)) = (cost(model, shown, plan, simulated), price(model, shown)) {
         let value = vec![(format!("{} per G tokens", units::money(cost)), text(Role::Text, false))];
@@ -202,6 +203,8 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
         let told = format!("{}{}", if error < 0.0 { "−" } else { "+" }, units::percent(error.abs()));
         figures.push(figure(vec![(told, text(Role::Text, false))], "model error", "model error"));
     }
+    // A model has figures of its own instead: throughput, utilisation and their reliability.
+    figures.extend(standing(shown, theme).filter(|_| shown.figures.is_empty()));
     figures
 }
 
