@@ -283,7 +283,7 @@ const TRAINED: &[Entry] = &[
         &["X"],
         "A machine fails",
         "ways on without the selected machine, and their cost",
-        "",
+        "machine fails",
     ),
 ];
 

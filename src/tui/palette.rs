@@ -47,7 +47,7 @@ pub(super) enum Assigned {
     /// Days within which training is to be done.
     Within(f64),
     /// Price of a device of the hardware in force for an hour, dollars.
-    Price(f64),
+    Price(String, f64),
     Theme(String),
 }
 

@@ -68,7 +68,7 @@ fn every_flag_gives_the_figure_beside_it() {
             let work = flags.strip_prefix("--microbatches ").map_or(1.0, |count| 12.0 / count.parse::<f64>().unwrap());
             let expected = value / base * work - 1.0;
             assert!((change - expected).abs() < 1e-12 && row["gain"].as_f64() == Some(-change), "{row}");
-            assert_eq!(row["label"].as_str().unwrap().ends_with(" per sample"), work != 1.0, "{row}");
+            assert_eq!(row["label"].as_str().unwrap().ends_with(" (per sample)"), work != 1.0, "{row}");
         }
         tried += 1;
     }

@@ -34,7 +34,7 @@ fn speed_days_and_cost_stand_side_by_side() {
     let mut screen = opened(160, 45);
     let text = screen.text();
     assert!(text.contains("1137 tok/s 51.6%") && text.contains("159 d  586 k"), "{text}");
-    assert!(text.contains("fastest: 256 gb300") && text.contains("cheapest: 32 h100"), "{text}");
+    assert!(text.contains("fastest: 256 gb300") && text.contains("cheapest of those with a price: 32 h100"), "{text}");
     screen.keys(":tokens 2T");
     press(&mut screen, KeyCode::Enter);
     assert!(screen.text().contains("318 d"), "{}", screen.text());

@@ -108,7 +108,7 @@ fn the_first_look_tells_what_limits_and_how_full_the_fullest_is() {
     screen.wait(Duration::from_millis(400));
     let text = screen.text();
     assert!(line(&text, "Iteration  ").contains(&format!("stage {} limits", stage(&text))), "{text}");
-    for part in ["an iteration, simulated", "idle", "fullest device", "model error", "warm-up", "steady", "drain"] {
+    for part in ["an iteration", "idle", "fullest, stage", "model error", "warm-up", "steady", "drain"] {
         assert!(text.contains(part), "{part}\n{text}");
     }
     for part in ["What would help", "2x devices", "slack", "in flight", "forward", "recompute", "backward"] {

@@ -48,9 +48,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
         return;
     }
     let mut spans = vec![Span::raw(" ")];
-    let width = |(keys, word): &Hint| keys.chars().count() + word.chars().count() + 3;
+    let width = |(keys, word): &Hint| {
+        let word = word.chars().count();
+        keys.chars().count() + if word == 0 { 1 } else { word + 3 }
+    };
     let (mut hints, always) = hints(model);
-    // Help and quit are always visible; the others as far as they fit.
+    // The last keys are always visible; the others as far as they fit.
     let mut used = 1 + always.iter().map(width).sum::<usize>();
     let fitting = hints.iter().take_while(|hint| {
         used += width(hint);
@@ -60,7 +63,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     let own: usize = 1 + hints.iter().map(width).sum::<usize>();
     let gap = usize::from(area.width).saturating_sub(own + always.iter().map(width).sum::<usize>());
     let shown = |(keys, word): Hint| {
-        let word = Span::styled(format!(" {word}  "), theme.fg(Role::Muted));
+        let word = if word.is_empty() { " ".into() } else { format!(" {word}  ") };
+        let word = Span::styled(word, theme.fg(Role::Muted));
         [Span::styled(keys, theme.bold(Role::Accent)), word]
     };
     spans.extend(hints.into_iter().flat_map(shown));
@@ -69,10 +73,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) {
     frame.render_widget(Line::from(spans), area);
 }
 
-/// Last keys of the line, in this order; on a narrow screen the last two of them.
+/// Last keys of the line, in this order.
 const LAST: [Action; 6] = [Action::Export, Action::Ask, Action::WouldHelp, Action::Palette, Action::Help, Action::Quit];
-/// Width from which all of them are shown, cells.
+/// Width from which all of them have words, cells.
 const WIDE: u16 = 110;
+/// Index from which they have words on any screen.
+const WORDED: usize = 4;
 
 /// Actions of the playback, which are told together while it runs.
 const PLAYS: [Action; 3] = [Action::PlayBatch, Action::PreviousEvent, Action::Slower];
@@ -177,11 +183,12 @@ fn hints(model: &Model) -> (Vec<Hint>, Vec<Hint>) {
         new
     });
     // The last keys are the same in every view.
-    let last: &[Action] = if model.appearance.size.0 >= WIDE { &LAST } else { &LAST[4..] };
     let mut always = vec![];
     for (i, entry) in keyed().filter(|(_, e)| e.scope == Scope::Everywhere) {
         let hint = (model.appearance.keymap.shown(i), entry.hint.to_string());
-        match last.iter().position(|action| *action == entry.action) {
+        match LAST.iter().position(|action| *action == entry.action) {
+            // On a narrow screen the last two have words.
+            Some(at) if at < WORDED && model.appearance.size.0 < WIDE => always.push((at, (hint.0, String::new()))),
             Some(at) => always.push((at, hint)),
             None => hints.push(hint),
         }

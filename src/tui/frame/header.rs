@@ -143,8 +143,8 @@ fn edited(model: &Model) -> Vec<Span<'static>> {
         Span::styled(format!("{}  ", shown.planner.name), theme.bold(Role::Text)),
         match score.violations.len() {
             0 => Span::styled("✓ keeps the limits", theme.bold(Role::Good)),
-            1 => Span::styled("✗ breaks a rule", theme.bold(Role::Bad)),
-            count => Span::styled(format!("✗ breaks {count} rules"), theme.bold(Role::Bad)),
+            1 => Span::styled("✗ breaks a limit", theme.bold(Role::Bad)),
+            count => Span::styled(format!("✗ breaks {count} limits"), theme.bold(Role::Bad)),
         },
     ];
     if let Some(value) = shown.outcome.objective {

@@ -184,7 +184,7 @@ pub(super) fn change(model: &Model) -> Vec<Span<'static>> {
     }
     if let [first, more @ ..] = violations {
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
-        spans.push(Span::styled(format!("✗ breaks a limit: {first}{more}"), theme.bold(Role::Bad)));
+        spans.push(Span::styled(format!("✗ {first}{more}"), theme.bold(Role::Bad)));
     }
     spans
 }

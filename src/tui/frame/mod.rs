@@ -53,6 +53,9 @@ use crate::{
 const TALL: u16 = 30;
 const TALLER: u16 = 40;
 
+/// Views that keep their names on a narrow screen.
+const NAMED: usize = 5;
+
 /// Width of the left panel, cells.
 const PANEL_WIDTH: u16 = 30;
 
@@ -238,11 +241,15 @@ fn draw_tabs(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
     let cells =
         |titles: &[(View, String, &str)]| titles.iter().map(|(_, n, name)| n.len() + name.len() + 1).sum::<usize>();
     let shortest = (3..6).rev().map(short).find(|titles| cells(titles) <= room + 1).unwrap_or_else(|| short(0));
-    let titles: Vec<(View, String, &str)> = match names <= room + 1 {
-        true => {
-            titles.iter().map(|(v, n, name)| (*v, if numbered { n.clone() } else { String::new() }, *name)).collect()
-        }
-        false => shortest,
+    // Whole names with their keys, else the first few with theirs and the keys of the others.
+    let few = || -> Vec<(View, String, &str)> {
+        let named = |at: usize, view: View| at < NAMED || view == model.view;
+        let titles = titles.iter().enumerate();
+        titles.map(|(at, (view, n, name))| (*view, n.clone(), if named(at, *view) { *name } else { "" })).collect()
+    };
+    let titles: Vec<(View, String, &str)> = match numbered {
+        true => titles,
+        false => Some(few()).filter(|titles| cells(titles) <= room + 1).unwrap_or(shortest),
     };
     // Reduce the gaps in narrow places, so that no name is lost.
     let whole: usize = titles.iter().map(|(_, number, name)| number.len() + name.len()).sum();

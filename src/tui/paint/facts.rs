@@ -90,8 +90,8 @@ impl Facts {
             facts.per = match (replicas > 1.0, overlaps) {
                 (true, true) => "a microbatch on a replica; passes hide communication",
                 (true, false) => "a microbatch on a replica",
-                (false, true) => "passes hide communication",
-                (false, false) => "",
+                (false, true) => "a microbatch; passes hide communication",
+                (false, false) => "a microbatch",
             };
             facts.rows.push((names.degrees_head(), names.degrees_of(stage)));
         }

@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Sizes from the largest to the smallest.
-const SIZES: [CellSize; 15] = [
+const SIZES: [CellSize; 16] = [
     size(4, 3, [1, 2, 4], 1, true),
     size(4, 2, [1, 2, 4], 1, true),
     size(3, 3, [1, 2, 3], 1, true),
@@ -18,6 +18,7 @@ const SIZES: [CellSize; 15] = [
     size(2, 3, [1, 2, 3], 1, true),
     size(2, 2, [1, 2, 2], 1, true),
     size(2, 2, [1, 1, 2], 1, true),
+    size(2, 2, [1, 1, 1], 1, true),
     size(2, 2, [1, 1, 2], 1, false),
     size(1, 2, [1, 2, 3], 1, true),
     size(1, 2, [1, 2, 3], 1, false),
@@ -106,16 +107,14 @@ fn boxes(atlas: &Atlas, size: CellSize, rows: usize, bands: usize, (width, heigh
     Some(MapLayout { size, atlas: atlas.clone(), places, names, rows: all, stands_for: 1 })
 }
 
-/// Names over a box with their columns: its machine, and at the right its stage. In a narrow one the first box of a
-/// column has the stage alone.
+/// Names over a box with their columns: its machine, and over the first of a wide one at the right its stage.
 fn names_of(atlas: &Atlas, group: &Group, first: bool, width: u16) -> Vec<(u16, String)> {
     let seat = &atlas.seats[group.seats.start];
     let stage = if seat.stage.is_some() { format!("stage {}", seat.number) } else { "idle".into() };
     let right = usize::from(width).checked_sub(group.name.len() + 1 + stage.len());
     match (right, first) {
         (Some(_), true) => vec![(0, group.name.clone()), (width - stage.len() as u16, stage)],
-        (None, true) => vec![(0, stage)],
-        (_, false) => vec![(0, group.name.clone())],
+        _ => vec![(0, group.name.clone())],
     }
 }
 

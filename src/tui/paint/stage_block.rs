@@ -28,12 +28,17 @@ pub(in crate::tui) struct Block<'a> {
 }
 
 impl Block<'_> {
+    /// True if the title has room for what the times are of.
+    fn told_in_title(&self, width: usize) -> bool {
+        let taken = 2 + [&self.facts.title, &self.facts.devices].iter().map(|text| text.chars().count()).sum::<usize>();
+        !self.facts.per.is_empty() && taken + self.facts.per.len() + 4 <= width
+    }
+
     fn title(&self, width: usize) -> Line<'static> {
         let theme = self.theme;
         let mut title =
             vec![Span::styled("█ ", self.hue), Span::styled(self.facts.title.clone(), theme.bold(Role::Text))];
-        let taken = 2 + [&self.facts.title, &self.facts.devices].iter().map(|text| text.chars().count()).sum::<usize>();
-        if !self.facts.per.is_empty() && taken + self.facts.per.len() + 4 <= width {
+        if self.told_in_title(width) {
             title.push(Span::styled(format!("  {}", self.facts.per), theme.fg(Role::Muted)));
         }
         ends(title, Span::styled(self.facts.devices.clone(), theme.fg(Role::Muted)), width)
@@ -90,9 +95,12 @@ impl Block<'_> {
         let all: usize = parts.iter().map(Vec::len).sum();
         let air = all + 4 <= height;
         let mut lines = vec![self.title(width)];
-        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        for (i, part) in parts.into_iter().filter(|part| !part.is_empty()).enumerate() {
             if air {
-                lines.push(Line::default());
+                // What the times are of, if the title has no room for it.
+                let per = self.facts.per.split(';').next().unwrap_or_default();
+                let told = i == 0 && !per.is_empty() && lines[0].width() <= width && !self.told_in_title(width);
+                lines.push(Line::styled(if told { per } else { "" }, self.theme.fg(Role::Muted)));
             }
             lines.extend(part);
         }

@@ -259,9 +259,10 @@ impl Model {
     fn understand(&self, editing: &Editing) -> Result<Typed, String> {
         let text = editing.input.value();
         match editing.row {
-            PanelRow::Limit(kind) => {
-                kind.parse(text).map(|value| Typed::Limit(kind, value)).map_err(|error| error.to_string())
-            }
+            PanelRow::Limit(kind) => kind
+                .parse_beside(text, self.session.limits.get(kind))
+                .map(|value| Typed::Limit(kind, value))
+                .map_err(|error| error.to_string()),
             PanelRow::Dial(i) => {
                 let turned = dial::turned(&self.session.workload, self.session.dials[i].id, text);
                 turned.map(|workload| Typed::Workload(Box::new(workload))).map_err(|error| error.to_string())

@@ -1,7 +1,7 @@
 //! Contents of the palette, and its commands.
 
 use crate::{
-    cluster::LimitKind,
+    cluster::{LimitKind, hardware},
     export::formats,
     family::dial,
     planner::OptionSpec,
@@ -50,7 +50,10 @@ impl Model {
         let limits = limits_of(self.session.current_planner(), &self.session.workload);
         let named = |kind: &&LimitKind| kind.label() == name || kind.flag().trim_start_matches('-') == name;
         if let Some(&kind) = limits.iter().find(named) {
-            let what = kind.parse(value).map(|value| Assigned::Limit(kind, value)).map_err(|error| error.to_string());
+            let what = kind
+                .parse_beside(value, self.session.limits.get(kind))
+                .map(|value| Assigned::Limit(kind, value))
+                .map_err(|error| error.to_string());
             return told(kind.label(), kind.format(self.session.limits.get(kind)), what);
         }
         if let Some(dial) = self.session.dials.iter().find(|dial| dial.id == name || dial.label == name) {
@@ -97,11 +100,16 @@ impl Model {
                 told("finish within days:", now, what)
             }
             "price" if self.session.workload.training().is_some() => {
-                let id = self.hardware().unwrap_or_default();
+                // A price alone is that of the hardware in force.
+                let (id, value) = match value.split_once(' ') {
+                    Some((id, value)) => (id.to_string(), value.trim()),
+                    None => (self.hardware().unwrap_or_default(), value),
+                };
+                let known = hardware::find(&id).is_some() || self.hardware().as_ref() == Some(&id);
                 let price =
                     value.trim_start_matches('$').parse::<f64>().ok().filter(|own| *own > 0.0 && own.is_finite());
-                let what = price.map(Assigned::Price);
-                let what = what.ok_or_else(|| "a price of a device for an hour, such as 2.40".into());
+                let what = price.filter(|_| known).map(|price| Assigned::Price(id.clone(), price));
+                let what = what.ok_or_else(|| "a price of a device for an hour, such as 2.40 or b200 4.50".into());
                 let now = self.session.prices.get(&id).map_or("none".into(), |price| units::money(*price));
                 told(&format!("price of a {id} an hour"), now, what)
             }
@@ -130,8 +138,8 @@ impl Model {
                 self.views.hardware.within = Some(days);
                 vec![]
             }
-            Ok(Assigned::Price(price)) => {
-                self.session.prices.extend(self.hardware().map(|id| (id, price)));
+            Ok(Assigned::Price(id, price)) => {
+                self.session.prices.insert(id, price);
                 vec![]
             }
             Ok(Assigned::Theme(name)) => {

@@ -49,6 +49,11 @@ impl Model {
             let help = &mut self.planning.would_help;
             help.fresh = false;
             help.selected = None;
+            // Those of another plan would stay until they are asked for again.
+            if of.shown.seconds >= QUICK {
+                help.rows.clear();
+                help.wider.clear();
+            }
             help.phase =
                 if of.shown.seconds < QUICK { Phase::Resting(self.appearance.now + REST) } else { Phase::Unasked };
             help.of = Some(of);

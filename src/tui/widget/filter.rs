@@ -53,10 +53,14 @@ impl Filter {
             .collect();
         scored.sort_by_key(|&(near, score, i)| (near, std::cmp::Reverse(score), i));
         // Matches of scattered letters are guesses, useful only without better ones.
-        let sure = scored.first().is_some_and(|(near, ..)| *near < Near::Letters);
+        let short = self.input.value().trim().chars().count() < SCATTERED;
+        let sure = short || scored.first().is_some_and(|(near, ..)| *near < Near::Letters);
         scored.into_iter().filter(|(near, ..)| !sure || *near < Near::Letters).map(|(.., i)| i).collect()
     }
 }
+
+/// Length from which scattered letters count as a match, characters.
+const SCATTERED: usize = 4;
 
 /// Quality of a match, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

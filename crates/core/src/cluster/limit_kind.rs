@@ -143,6 +143,9 @@ const TABLE: &[LimitProperties] = &[
     },
 ];
 
+/// Bare numbers from here on are in base units even on a screen.
+const BARE: f64 = 1e6;
+
 impl LimitKind {
     /// Number of kinds.
     pub(crate) const COUNT: usize = TABLE.len();
@@ -250,6 +253,25 @@ impl LimitKind {
             _ if value == f64::INFINITY => format!("no {} limit", self.label()),
             _ => text,
         }
+    }
+
+    /// Reads a value that replaces another one on a screen. A small bare number has the unit of that one.
+    ///
+    /// # Errors
+    /// [`UnitError`] with an example.
+    pub fn parse_beside(self, text: &str, now: f64) -> Result<f64, UnitError> {
+        let shown = self.format(now);
+        let unit = shown.split_once(' ').map(|(_, unit)| unit).filter(|_| self.has_unit());
+        let bare = text.trim().parse::<f64>().is_ok_and(|value| value > 0.0 && value < BARE);
+        match unit.filter(|_| bare) {
+            Some(unit) => self.parse(&format!("{} {unit}", text.trim())),
+            None => self.parse(text),
+        }
+    }
+
+    /// True if values have a unit of bytes or of operations a second.
+    fn has_unit(self) -> bool {
+        matches!(self, LimitKind::Memory | LimitKind::Bandwidth)
     }
 
     /// Text that [`parses`](LimitKind::parse) back to the same number.

@@ -156,7 +156,7 @@ impl ExplainedPlan {
         };
         Some(Replan {
             question: question.clone(),
-            label: if work == 1.0 { label } else { format!("{label} per sample") },
+            label: if work == 1.0 { label } else { format!("{label} (per sample)") },
             status: outcome.status,
             value,
             change: value.map(|value| value / self.value() * work - 1.0).filter(|change| change.is_finite()),

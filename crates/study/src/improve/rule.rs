@@ -3,7 +3,7 @@
 //! It is what many people would run without a planner, so a plan is measured against it. A handful of predictions.
 
 use plantui_core::{
-    family::training::{Estimate, check::takes_tensor},
+    family::training::{Estimate, Fits, check::takes_tensor, truth},
     workload::{
         TrainingProfile,
         training::{Layout, Recompute, TrainingRun},
@@ -42,8 +42,14 @@ pub fn rule_of_thumb(
             })
         })
     };
-    let fits = |(_, own): &(TrainingRun, Estimate)| own.memory_bytes + profile.settings.reserve_bytes <= memory_bytes;
-    [Recompute::None, Recompute::Full].into_iter().flat_map(runs).find(fits)
+    // With the error of the memory model, as planners take it; without it if nothing else fits.
+    let fits = |(run, own): &(TrainingRun, Estimate), kind: Fits| {
+        let error = truth::memory_error(&profile.model, run, &profile.accelerator, &profile.constants);
+        let fit = Fits::of(own.memory_bytes + profile.settings.reserve_bytes, memory_bytes, error);
+        fit == kind
+    };
+    let all = || [Recompute::None, Recompute::Full].into_iter().flat_map(runs);
+    [Fits::Yes, Fits::Close].into_iter().find_map(|kind| all().find(|own| fits(own, kind)))
 }
 
 #[cfg(test)]

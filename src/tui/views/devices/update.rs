@@ -103,7 +103,8 @@ impl Model {
 
     /// Lets the machine of the selected device fail, or revives it.
     pub(in crate::tui) fn fail_machine(&mut self) -> Effects {
-        let there = std::mem::replace(&mut self.view, View::Devices) == View::Devices;
+        let from = std::mem::replace(&mut self.view, View::Devices);
+        let there = from == View::Devices;
         self.focus = Focus::View;
         let open = there && self.failed().is_some();
         self.views.devices.failed = None;
@@ -118,14 +119,15 @@ impl Model {
             return vec![];
         }
         let state = &self.views.devices;
-        let device = match (&state.groups, self.device_rows().get(state.cursor)) {
+        let overview = self.device_on_overview().filter(|_| from == View::Overview);
+        let device = overview.or(match (&state.groups, self.device_rows().get(state.cursor)) {
             (Some(_), _) => plan.devices().nth(state.rank),
             (None, Some(&DeviceRow::Device(_, device))) => Some(device),
             (None, Some(&DeviceRow::Stage(stage))) => {
                 plan.stages.get(stage).and_then(|own| own.devices.first().copied())
             }
             _ => None,
-        };
+        });
         let number = device.unwrap_or(0) / machine;
         let devices = number * machine..(number + 1) * machine;
         let on = |stage: &crate::plan::Stage| stage.devices.iter().any(|device| devices.contains(device));

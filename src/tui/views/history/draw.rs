@@ -80,6 +80,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
         let shown = row == 0 && model.planning.shown.as_ref().is_some_and(|shown| shown.plan().is_some());
         let number = if shown { format!("({})", number.trim()) } else { format!("{number} ") };
         let before = own.parent.and_then(|parent| state.get(parent));
+        let told = changes(workload, own, before, state.refused.as_deref());
+        let told = if own.broken { format!("✗ {told}, breaks a limit") } else { told };
         let cells = [units::seconds(own.worth.iteration_s), units::number(rate(own)), units::bytes(own.memory_bytes)];
         let cells: String =
             cells.iter().zip(FIGURES).take(figures).map(|(cell, width)| fit_right(cell, width)).collect();
@@ -89,10 +91,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
             Span::styled(if at { "▌" } else { " " }, theme.fg(Role::Focus)),
             Span::styled(marked, theme.bold(Role::Accent)),
             Span::styled(fit_right(&number, NUMBER - 3) + " ", if shown { theme.bold(Role::Text) } else { muted }),
-            Span::styled(
-                fit(&changes(workload, own, before, state.refused.as_deref()), change.saturating_sub(1)) + " ",
-                text,
-            ),
+            Span::styled(fit(&told, change.saturating_sub(1)) + " ", text),
             Span::styled(fit(&own.layout, layout), muted),
             Span::styled(cells, text),
             Span::styled(if bar > 0 { format!("  {blocks}") } else { String::new() }, theme.fg(Role::Accent)),

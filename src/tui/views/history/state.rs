@@ -41,6 +41,9 @@ pub(in crate::tui) struct Try {
     pub price: Option<f64>,
     /// True if it was edited by hand.
     pub edited: bool,
+    /// True if it breaks a limit.
+    #[serde(default)]
+    pub broken: bool,
     /// Inputs that were changed, as of a session.
     pub inputs: StoredSession,
     /// The plan with its inputs; `None` for a try of an earlier session.

@@ -38,6 +38,7 @@ impl Model {
             layout: LayoutTitle::of(shown, &[], &shown.options).brief(),
             price,
             edited: shown.standing == Standing::Edited,
+            broken: !shown.is_valid(),
             inputs: self.session(),
             shown: Some(shown.clone()),
             at: Some(self.appearance.now),

@@ -11,8 +11,8 @@ use crate::tui::{
 /// Minimum width at which stage and suggestions stand beside the picture.
 const WIDE: u16 = 104;
 /// Width of that part, and of the gap before it, columns.
-const SIDE: u16 = 27;
-const GAP: u16 = 2;
+const SIDE: u16 = 28;
+const GAP: u16 = 1;
 /// Minimum height of the map, rows.
 const LEAST_MAP: u16 = 6;
 /// Maximum height of the map of a model, rows.

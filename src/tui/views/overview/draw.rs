@@ -319,7 +319,7 @@ fn draw_batch(
             }
             Playhead::Runs(_) => "▶",
             Playhead::Held => "■",
-            Playhead::Away => "▶",
+            Playhead::Away => "",
         };
         let width = usize::from(places.names.width);
         buffer.set_stringn(places.names.x, places.phases.y, sign, width, theme.fg(Role::Accent));
@@ -343,7 +343,7 @@ fn draw_memory(
     let (area, limit) = (places.memory, simulated.shown.limits.memory_limit());
     let chart = MemoryChart { theme, shades, simulated, stage, limit, axis, split: false };
     let legend = chart.legend();
-    if area.height < 2 || legend.is_empty() {
+    if area.height < 2 || legend.is_empty() || simulated.shown.names.is_cpu(stage) {
         return;
     }
     let title = vec![

@@ -135,14 +135,19 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
     };
     let mut figures = vec![headline(theme, shown, simulated)];
     let Some((plan, score)) = shown.plan() else { return figures };
-    let own =
-        |own: &describe::FamilyFigure| figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short);
+    let own = |own: &describe::FamilyFigure| {
+        let brief = if own.name.ends_with("published runs") { "published runs" } else { "" };
+        Figure { brief, ..figure(vec![(own.value.clone(), text(Role::Text, false))], &own.name, own.short) }
+    };
     figures.extend(shown.figures.iter().map(own));
     let seconds = simulated.map(|simulated| simulated.timeline.iteration_s).filter(|seconds| *seconds > 0.0);
+    let job = model.pins_here().find(|pin| pin.compared.is_of_job());
+    let job = job.and_then(|pin| pin.compared.entry.simulated.as_ref()).map(|own| own.iteration_s);
+    let job = job.map(|job| (job, "the job as it runs", "than the job"));
     let rule = shown.rule_s.map(|rule| (rule, "by rule of thumb", "than the rule"));
     let equal = simulated.and_then(|simulated| simulated.equal_s);
     let equal = equal.map(|equal| (equal, "equal partition", "than equal"));
-    if let Some(((baseline_s, whose, brief), seconds)) = rule.or(equal).zip(seconds) {
+    if let Some(((baseline_s, whose, brief), seconds)) = job.or(rule).or(equal).zip(seconds) {
         let gain = baseline_s / seconds;
         let role = if gain >= 1.0 { Role::Good } else { Role::Warning };
         let as_fast = (gain - 1.0).abs() <= units::AS_FAST;
@@ -223,9 +228,9 @@ fn headline(theme: &Theme, shown: &ShownRun, simulated: Option<&Simulated>) -> F
     let name = match plan.measure {
         Measure::Latency { .. } => "from input to result",
         Measure::OperatorCost(_) => "an iteration",
-        _ => "an iteration, simulated",
+        _ => "an iteration",
     };
-    Figure { value, name: name.into(), vital: true, slot: 22, ..Figure::default() }
+    Figure { value, name: name.into(), vital: true, slot: 14, ..Figure::default() }
 }
 
 /// Fullest device: name of the figure, and the text after the value if names have no line of their own.
@@ -239,7 +244,7 @@ fn fullest(shown: &ShownRun, plan: &Plan, score: &Score, simulated: Option<&Simu
         Some(at) if shown.names.noun == "device" => {
             (format!("fullest, {}", shown.names.long(at)), format!(", {}", shown.names.short(at)))
         }
-        Some(at) => (format!("fullest device, {}", shown.names.long(at)), format!(", {}", shown.names.long(at))),
+        Some(at) => (format!("fullest, {}", shown.names.long(at)), format!(", {}", shown.names.long(at))),
     }
 }
 

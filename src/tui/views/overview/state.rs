@@ -40,6 +40,12 @@ impl State {
         map.atlas.seats.get(self.cursor.min(map.atlas.seats.len().saturating_sub(1)))?.stage
     }
 
+    /// Device under the cursor, or the first of those that its cell stands for.
+    pub(super) fn device(&self) -> Option<u32> {
+        let (_, map) = self.map.as_ref()?;
+        map.atlas.seats.get(self.cursor).map(|seat| seat.device)
+    }
+
     /// Moves the cursor to the first device of a stage.
     pub(in crate::tui) fn select_stage(&mut self, stage: usize) {
         if let Some((_, map)) = &self.map {

@@ -27,6 +27,11 @@ impl Model {
         }
     }
 
+    /// Device under the cursor of Overview.
+    pub(in crate::tui) fn device_on_overview(&self) -> Option<u32> {
+        self.views.overview.device()
+    }
+
     fn walk_map(&mut self, action: Action) {
         let overview = &mut self.views.overview;
         let Some((_, map)) = &overview.map else { return };

@@ -105,7 +105,9 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swept) -
     if parts.plot.height >= 2 && parts.plot.width >= 8 {
         curves::draw(frame, parts.plot, model, swept);
         draw_marks(frame.buffer_mut(), parts.plot, model, swept);
-        curves::draw_knee(frame, parts.plot, model, swept);
+        if swept.scales() {
+            curves::draw_knee(frame, parts.plot, model, swept);
+        }
     }
     if let Some(efficiency) = parts.efficiency {
         let told = format!("scaling efficiency, per {}", swept.chart.x_noun().0);

@@ -10,7 +10,7 @@ use crate::{
     cluster::{LimitKind, Limits},
     planner::{OptionSpec, Options},
     study::sweep::{
-        LimitValues, PointResult, Sweep,
+        ChartFigure, LimitValues, PointResult, Sweep,
         around::RangeWidth,
         chart::{Chart, ChartLine, ChartPoint, Scale},
     },
@@ -104,9 +104,11 @@ impl Swept {
         series.is_none_or(|series| self.sweep.supports(series, self.kind))
     }
 
-    /// True if work is distributed over the swept limit.
+    /// True if work is distributed over the swept limit, and the figure tells its speed.
     pub(in crate::tui) fn scales(&self) -> bool {
-        self.kind == LimitKind::Devices && self.second.is_none()
+        let speed =
+            [ChartFigure::Objective, ChartFigure::Iteration, ChartFigure::Throughput].contains(&self.chart.figure);
+        speed && self.kind == LimitKind::Devices && self.second.is_none()
     }
 
     /// Axis of the figure.

@@ -149,7 +149,13 @@ impl Describe for TrainingProfile {
         let bytes = boundary_bytes(self, f64::from(layout.micro_batch), f64::from(layout.context));
         let times = 2.0 * f64::from(layout.virtual_stages);
         let chain = 1..plan.stages.len();
-        chain.map(|to| StageTraffic { from: to - 1, to, amount: Amount::Bytes(times * bytes) }).collect()
+        let flow = |from, to, times: f64| StageTraffic { from, to, amount: Amount::Bytes(times * bytes) };
+        let mut flows: Vec<StageTraffic> = chain.map(|to| flow(to - 1, to, times)).collect();
+        // The last part of a round is followed by the first one of the next.
+        if layout.virtual_stages > 1 && plan.stages.len() > 1 {
+            flows.push(flow(plan.stages.len() - 1, 0, times - 2.0));
+        }
+        flows
     }
 
     fn batch(&self, limits: &Limits) -> String {
