@@ -172,10 +172,10 @@ fn best(model: &Model) -> String {
     told.extend(fastest.map(|(days, name)| format!("fastest: {name}, {} days", units::number(days))));
     match cheapest {
         Some((total, name)) => {
-            told.push(format!("cheapest{in_time} of those with a price: {name}, {}", units::money(total)))
+            told.push(format!("cheapest{in_time} of those with a price: {name}, {}", units::money(total)));
         }
         None => {
-            told.push("`:price 2.40` gives the hardware in force a price an hour, `:price b200 4.50` another".into())
+            told.push("`:price 2.40` gives the hardware in force a price an hour, `:price b200 4.50` another".into());
         }
     }
     told.extend(untested.then(|| "? no published run is like it".to_string()));

@@ -106,7 +106,8 @@ impl Areas {
         let strip = batch_title + 1;
         let room = area.height.saturating_sub(strip + 1 + below);
         // Of many stages, the strip takes all.
-        let kept = if memory && stages <= MANY && room > ROOMY / 2 + MEMORY.0 { MEMORY.0 + 1 } else { 0 };
+        let own = if room > 2 * ROOMY { 8 } else { 5 };
+        let kept = if memory && stages <= MANY && room > ROOMY / 2 + own { own + 1 } else { 0 };
         let strip_rows = Rows::new(stages, room - kept).height(stages).min(room - kept);
         // Use rows that the strip leaves free.
         let below = if below == 1 && strip_rows < room { 2 } else { below };
@@ -120,7 +121,10 @@ impl Areas {
             names: Rect { width: names, ..strip_line },
             strip: Rect { x: strip_line.x + names, width: strip_line.width - names, ..strip_line },
             phases: Rect { x: picture.x + names, width: picture.width - names, ..line(strip + strip_rows, 1) },
-            memory: {
+            memory: if memory {
+                // It keeps its place at the end, whatever the strip.
+                line(area.height.saturating_sub(below + kept.saturating_sub(1)), kept.saturating_sub(1))
+            } else {
                 let from = strip + strip_rows + 2;
                 let free = (area.height - below.min(area.height)).saturating_sub(from + u16::from(below > 0));
                 line(from, if free >= MEMORY.0 { free.min(MEMORY.1) } else { 0 })

@@ -15,6 +15,8 @@ use crate::tui::{
     would_help::{Phase, Tried},
 };
 
+/// End of the label of another batch.
+const PER_SAMPLE: &str = " (per sample)";
 /// Gain below which a suggestion is hidden.
 const NOTICEABLE: f64 = 0.01;
 
@@ -73,7 +75,10 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, marks:
             (true, true) if row.gain > 0.05 => Role::Good,
             _ => Role::Text,
         };
-        let label = clip(&row.label, width.saturating_sub(row.value.chars().count() + 1));
+        let room = width.saturating_sub(row.value.chars().count() + 1);
+        // In a narrow column the unit of the comparison goes before a part of a word does.
+        let short = if row.label.chars().count() > room { row.label.replace(PER_SAMPLE, "") } else { row.label };
+        let label = clip(&short, room);
         let name = vec![Span::styled(label, theme.fg(if fresh { Role::Text } else { Role::Muted }))];
         let place = put(frame, ends(name, Span::styled(row.value, theme.fg(role)), width));
         if place.y >= last {
