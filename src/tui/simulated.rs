@@ -108,7 +108,36 @@ pub(super) struct Simulated {
     pub equal_s: Option<f64>,
 }
 
+/// Least part of the steady state's pace that passes must fill to set it.
+const SETS_PACE: f64 = 0.98;
+
 impl Simulated {
+    /// Time of a microbatch in the passes of a stage, shared out over its replicas, seconds.
+    fn passes_s(&self, stage: usize) -> f64 {
+        let own = self.pipeline.stages.get(stage);
+        own.map_or(0.0, |own| (own.forward_s + own.backward_s) / f64::from(own.replicas.max(1)))
+    }
+
+    /// Stage whose passes set the pace of the steady state, and their time for a microbatch, seconds. `None` if nothing
+    /// hides transfers, or if they set the pace.
+    fn pace(&self) -> Option<(usize, f64)> {
+        let steady = self.steady.as_ref().filter(|_| self.setup.settings.overlap && self.shown.operators.is_none())?;
+        let stages = (0..self.pipeline.stages.len()).map(|stage| (stage, self.passes_s(stage)));
+        let longest = stages.reduce(|best, next| if next.1 > best.1 { next } else { best })?;
+        (longest.1 >= SETS_PACE * steady.microbatch_s).then_some(longest)
+    }
+
+    /// Stage that limits: the one whose passes set the pace, else the one with the largest sum of compute and transfers.
+    pub(super) fn limiting(&self) -> Option<usize> {
+        let (_, score) = self.shown.plan()?;
+        self.pace().map(|(stage, _)| stage).or_else(|| score.bottleneck())
+    }
+
+    /// Time of a microbatch by which the passes of a stage are shorter than those that set the pace, seconds.
+    pub(super) fn slack_s(&self, stage: usize) -> Option<f64> {
+        self.pace().map(|(_, longest)| longest - self.passes_s(stage))
+    }
+
     /// Simulates the shown plan, if there is one. `None` if `search` is cancelled meanwhile.
     pub(super) fn new(shown: &Arc<ShownRun>, setup: Setup, search: &Search) -> Option<Self> {
         let (plan, score) = shown.plan()?;

@@ -133,7 +133,7 @@ fn at_80_by_24_everything_important_is_there() {
         "≈ within 0.8%",
         "s/iteration",
         "idle",
-        "stage 7 limits",
+        "stage 8 limits",
         "64 devices",
         "7Workload",
         "? help",

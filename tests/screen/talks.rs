@@ -130,10 +130,10 @@ fn slack_is_in_the_measure_of_the_times_above_it() {
         let row = line(text, " slack ").split(" slack ").nth(1).unwrap().trim().to_string();
         row.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
     };
-    // A stage's replicas take whole microbatches in turn: 4 x (57.80 - 41.45) ms.
+    // A stage's replicas take whole microbatches in turn, and passes hide transfers: what its passes are shorter by.
     let text = stages(native(&file("llama-3-70b-h100.json")), 120, 40).text();
-    assert!(text.contains("a microbatch on a replica") && slack(&text).starts_with("65.4"), "{text}");
-    // They share each microbatch: 99.30 - 99.26 ms.
+    assert!(text.contains("a microbatch on a replica") && slack(&text).starts_with("59.4"), "{text}");
+    // They share each microbatch; the sums of two stages are alike, but the passes of the first set the pace.
     let mut of_1 = (*file("bert32-layers.txt")).clone();
     if let Profile::Layers(profile) = &mut of_1.profile {
         *profile = profile.clone().of_batch(1);
@@ -142,5 +142,5 @@ fn slack_is_in_the_measure_of_the_times_above_it() {
     request.planner = "dapple".into();
     request.overrides = GivenLimits::default().with(LimitKind::Batch, 64).on(Machines::new(&[8, 8]));
     let text = stages(request, 120, 40).text();
-    assert!(!text.contains("on a replica") && slack(&text).starts_with("36.4"), "{text}");
+    assert!(!text.contains("on a replica") && slack(&text) == "none, it", "{text}");
 }

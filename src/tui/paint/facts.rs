@@ -109,9 +109,10 @@ impl Facts {
                 facts.rows.push(("waited for", units::seconds(times.critical_s)));
             }
             None if plan.stages.len() > 1 => {
-                let slack = (score.slowest_s - scored.load_s) * replicas;
-                let told =
-                    if score.bottleneck() == Some(index) { "none, it limits".into() } else { units::seconds(slack) };
+                let limiting = simulated.map_or_else(|| score.bottleneck(), Simulated::limiting);
+                let paced = simulated.and_then(|simulated| simulated.slack_s(index));
+                let slack = paced.unwrap_or(score.slowest_s - scored.load_s) * replicas;
+                let told = if limiting == Some(index) { "none, it limits".into() } else { units::seconds(slack) };
                 facts.rows.push(("slack", told));
             }
             None => {}

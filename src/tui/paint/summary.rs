@@ -56,7 +56,7 @@ pub(in crate::tui) fn of_edited(
     match score.violations.as_slice() {
         [] if !shown.facts.is_empty() => lines.extend(shown.facts.first().map(|what| done(what))),
         [] => {
-            lines.push(limited_by(shown, plan, score, (theme, width)));
+            lines.push(limited_by(shown, plan, score, None, (theme, width)));
             lines.extend(model.planning.last_edit().map(done));
         }
         [only] => {
@@ -132,7 +132,8 @@ pub(in crate::tui) fn summary(
         let most = if model.appearance.size.1 >= TALL { 3 } else { 2 };
         return std::iter::once(Line::from(first)).chain(flow(phrases, " ", width.into(), most)).collect();
     }
-    let mut lines = vec![Line::from(first), limited_by(shown, plan, score, (theme, width))];
+    let paced = simulated_run.and_then(|simulated| simulated.limiting());
+    let mut lines = vec![Line::from(first), limited_by(shown, plan, score, paced, (theme, width))];
     beside.extend(simulated(model, shown, plan));
     beside.extend(proven_of(&shown.outcome));
     beside.push(speedups(&shown.outcome.statistics.counts));
@@ -216,7 +217,13 @@ fn latency(score: &Score) -> f64 {
 }
 
 /// Parts of the slowest device's time.
-fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, (theme, width): (&Theme, u16)) -> Line<'static> {
+fn limited_by(
+    shown: &ShownRun,
+    plan: &Plan,
+    score: &Score,
+    paced: Option<usize>,
+    (theme, width): (&Theme, u16),
+) -> Line<'static> {
     let parts = load_parts(score);
     let most = |of: fn(&crate::plan::StageScore) -> f64| {
         let stages = score.stages.iter().enumerate();
@@ -246,6 +253,10 @@ fn limited_by(shown: &ShownRun, plan: &Plan, score: &Score, (theme, width): (&Th
         }
         // Operators share all devices: no stage waits for another.
         None if shown.operators.is_some() => vec![bold("time per iteration".into())],
+        // The sums below count transfers that passes hide.
+        None if width >= 100 && paced.is_some_and(|paced| paced != i) => {
+            vec![bold(format!("without overlap limited by {name}"))]
+        }
         None => vec![bold(format!("limited by {name}"))],
     };
     spans.push(Span::raw(": "));

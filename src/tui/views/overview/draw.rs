@@ -68,7 +68,7 @@ pub(in crate::tui) fn draw(
     let simulated = simulated.as_deref();
     let rows = simulated.map_or(plan.stages.len(), |simulated| simulated.timeline.replicas.len()).max(1);
     let mut state = model.views.overview.clone();
-    let (layout, arcs) = map_of(&mut state, model.planning.generation, (shown, score), area, rows);
+    let (layout, arcs) = map_of(&mut state, model.planning.generation, (shown, score, simulated), area, rows);
     let longest = (0..plan.stages.len()).map(|i| shown.names.short(i).chars().count()).max().unwrap_or(0);
     let under = arcs.as_ref().map_or(0, |arcs| 1 + arcs.rows());
     // For a model, the map keeps its height whatever the layout.
@@ -95,19 +95,20 @@ pub(in crate::tui) fn draw(
     let until = if places.side.is_some() { area.bottom() } else { places.below.y.saturating_sub(1) };
     let room = Rect { y: from, height: until.saturating_sub(from), ..places.map_title };
     draw_free(frame, room, model, (shown, plan, score), selected);
-    let stage = selected.unwrap_or_else(|| score.bottleneck().unwrap_or(0));
-    if let Some(simulated) = simulated {
-        let limiting = score.bottleneck().filter(|_| plan.stages.len() > 1);
-        if draw_batch(frame, model, &shades, simulated, &places, (selected, limiting)) {
-            state.strip = places.strip;
-            let batch = simulated.timeline.iteration_s;
-            let axis = Axis::of(simulated.steady.as_ref(), batch, places.strip.width);
-            state.axis = Some(axis);
-            if shown.operators.is_none() && plan.topology.is_none() {
-                draw_memory(frame.buffer_mut(), model, &shades, simulated, &places, (stage, axis));
-            }
-            marks.hits.push((places.strip, Hit::Strip));
+    let limiting = simulated.map_or_else(|| score.bottleneck(), Simulated::limiting);
+    let stage = selected.or(limiting).unwrap_or(0);
+    let limiting = limiting.filter(|_| plan.stages.len() > 1);
+    if let Some(simulated) = simulated
+        && draw_batch(frame, model, &shades, simulated, &places, (selected, limiting))
+    {
+        state.strip = places.strip;
+        let batch = simulated.timeline.iteration_s;
+        let axis = Axis::of(simulated.steady.as_ref(), batch, places.strip.width);
+        state.axis = Some(axis);
+        if shown.operators.is_none() && plan.topology.is_none() {
+            draw_memory(frame.buffer_mut(), model, &shades, simulated, &places, (stage, axis));
         }
+        marks.hits.push((places.strip, Hit::Strip));
     }
     let mut facts = Facts::of(shown, plan, score, simulated, stage);
     if shown.operators.is_some() {
@@ -129,7 +130,7 @@ pub(in crate::tui) fn draw(
         }
         None => {
             marks.help = Some(false);
-            let limits = plan.stages.len() > 1 && score.bottleneck() == Some(stage);
+            let limits = limiting == Some(stage);
             below::draw(frame, places.below, model, (&facts, hue), limits);
         }
     }
@@ -168,7 +169,7 @@ fn draw_free(
 fn map_of(
     state: &mut State,
     generation: u64,
-    (shown, score): (&ShownRun, &Score),
+    (shown, score, simulated): (&ShownRun, &Score, Option<&Simulated>),
     area: Rect,
     stages: usize,
 ) -> (Option<Arc<MapLayout>>, Option<Arc<Arcs>>) {
@@ -185,7 +186,7 @@ fn map_of(
         let of_stage = wanted.and_then(|stage| seats.clone().position(|seat| seat.stage == Some(stage)));
         let of_device = || device.and_then(|device| seats.clone().position(|seat| seat.device >= device));
         let found = of_stage.or_else(|| of_device().filter(|_| state.walked));
-        let limiting = score.bottleneck();
+        let limiting = simulated.map_or_else(|| score.bottleneck(), Simulated::limiting);
         let first = || seats.clone().position(|seat| seat.stage == limiting);
         state.cursor = found.or_else(first).unwrap_or(0);
         state.map = map.map(|map| (key, map));

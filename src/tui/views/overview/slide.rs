@@ -68,7 +68,7 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) -> 
     let columns = Rect { x: lines.x + names, width: lines.width - names, ..lines };
     let axis = Axis::of(simulated.steady.as_ref(), batch_s, columns.width);
     let strip = Strip { simulated, shades: &shades, theme, axis, playhead_s: None };
-    let limiting = shown.plan().and_then(|(plan, score)| score.bottleneck().filter(|_| plan.stages.len() > 1));
+    let limiting = simulated.limiting().filter(|_| stages > 1);
     strip.draw(frame.buffer_mut(), columns, layout);
     strip.draw_names(frame.buffer_mut(), Rect { width: names, ..lines }, layout, (None, limiting));
     strip.draw_phases(frame.buffer_mut(), Rect { y: lines.bottom(), height: 1, ..columns }, None);
