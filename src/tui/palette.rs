@@ -46,7 +46,7 @@ pub(super) enum Assigned {
     Tokens(f64),
     /// Days within which training is to be done.
     Within(f64),
-    /// Price of a device of the hardware in force for an hour, dollars.
+    /// Hardware, and the price of one device of it for an hour, dollars.
     Price(String, f64),
     Theme(String),
 }

@@ -1,5 +1,5 @@
-//! StoredSession of a workload, restored when it is shown again: limits, dials, planner, options, simulator settings, view,
-//! history.
+//! StoredSession of a workload, restored when it is shown again: limits, dials, planner, options, simulator settings,
+//! view, history.
 //!
 //! A session holds only changes. A limit equal to that of the workload or the configuration is not stored, so that new
 //! limits in the file take effect later. Entries that no longer apply (a removed planner, an option out of range) are

@@ -255,7 +255,7 @@ impl PlanInputs {
     fn machines(&self, id: &'static str, fewest: u32, search: &Search, tell: &mut dyn FnMut(RemedyResult)) {
         let Some(profile) = self.problem.workload.training() else { return };
         let own = profile.accelerator.id == id;
-        let machine = hardware::find(id).map_or(1, |accelerator| accelerator.domain.max(1));
+        let machine = hardware::find(id).map_or(1, |accelerator| accelerator.machine());
         let figures = |devices: u32| {
             let (workload, limits) = self.on(id, devices)?;
             self.plan(&workload, &limits, search)?.1

@@ -3,6 +3,7 @@
 use crate::{
     family,
     plan::{Plan, Score, StageScore},
+    simulate::MemoryParts,
     tui::{
         paint::shades::{Activity, Memory},
         shown::ShownRun,
@@ -169,17 +170,25 @@ fn time(simulated: &Simulated, index: usize) -> Vec<(Activity, &'static str, f64
     time
 }
 
+/// Least part of the buffers that is worth a name beside the memory that stays free.
+const NAMED: f64 = 0.01;
+
+/// Buffers in use, and the memory that stays free, which the simulator counts among them, bytes.
+pub(super) fn buffers(simulated: &Simulated, parts: &MemoryParts) -> [f64; 2] {
+    let kept = simulated.shown.workload.training().map_or(0.0, |profile| profile.settings.reserve_bytes);
+    let kept = kept.min(parts.buffers);
+    let used = parts.buffers - kept;
+    [if used > NAMED * parts.buffers { used } else { 0.0 }, kept]
+}
+
 fn memory(simulated: &Simulated, index: usize) -> Vec<(Memory, &'static str, f64)> {
     let Some(parts) = simulated.timeline.peak_parts.get(index) else { return vec![] };
     let state = parts.weights + parts.gradients + parts.optimizer + parts.state;
-    // The memory that stays free counts as a buffer.
-    let kept = simulated.shown.workload.training().map_or(0.0, |profile| profile.settings.reserve_bytes);
-    let kept = kept.min(parts.buffers);
-    let buffers = parts.buffers - kept;
+    let [buffers, kept] = buffers(simulated, parts);
     let all = [
         (Memory::State, "state", state),
         (Memory::Activations, "activations", parts.activations),
-        (Memory::Buffers, "buffers", if buffers > 0.01 * parts.buffers { buffers } else { 0.0 }),
+        (Memory::Buffers, "buffers", buffers),
         (Memory::Buffers, "kept free", kept),
     ];
     all.into_iter().filter(|part| part.2 > 0.0).collect()

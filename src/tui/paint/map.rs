@@ -114,9 +114,10 @@ impl Map<'_> {
     fn begins_run(&self, i: usize) -> bool {
         let Some(before) = i.checked_sub(1) else { return true };
         let seats = &self.layout.atlas.seats;
-        let same_line = self.layout.places[before].1 == self.layout.places[i].1;
+        // The cells of machines stand in a block for each stage.
+        let block = self.layout.atlas.grid.is_some() && self.layout.stands_for > 1;
+        let same_line = block || self.layout.places[before].1 == self.layout.places[i].1;
         let one_group = !self.layout.atlas.groups.iter().any(|group| group.seats.start == i);
-        let same_line = same_line || (self.layout.atlas.grid.is_some() && self.layout.stands_for > 1);
         !(same_line && one_group && seats[before].stage == seats[i].stage)
     }
 

@@ -18,7 +18,7 @@ use ratatui::{
 use super::{
     area::rows,
     axis::Axis,
-    facts::of_limit,
+    facts::{self, of_limit},
     phrases::{Phrase, flow},
     shades::{Memory, Shades},
     text::{fit, fit_right},
@@ -94,11 +94,9 @@ impl MemoryChart<'_> {
 
     /// Name of the buffers, among which the memory that stays free counts.
     fn buffers(&self) -> &'static str {
-        let kept = self.simulated.shown.workload.training().map_or(0.0, |profile| profile.settings.reserve_bytes);
-        let all = self.peak().map_or(0.0, |(_, parts)| parts.buffers);
-        match kept {
-            kept if kept <= 0.0 => "buffers",
-            kept if all - kept <= 0.01 * all => "kept free",
+        match self.peak().map_or([0.0; 2], |(_, parts)| facts::buffers(self.simulated, parts)) {
+            [_, 0.0] => "buffers",
+            [0.0, _] => "kept free",
             _ => "buffers, kept free",
         }
     }

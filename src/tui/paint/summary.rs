@@ -216,7 +216,7 @@ fn latency(score: &Score) -> f64 {
     score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.finish_s).fold(0.0, f64::max)
 }
 
-/// Parts of the slowest device's time.
+/// Parts of the slowest device's time. `paced` is the stage that limits in the simulation, if known.
 fn limited_by(
     shown: &ShownRun,
     plan: &Plan,

@@ -22,7 +22,7 @@ mod playing;
 mod reload;
 mod remedies;
 mod schedules;
-mod session;
+pub(super) mod session;
 mod studies;
 mod suggestions;
 mod workload;

@@ -3,17 +3,19 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cluster::LimitKind,
-    family,
-    planner::Options,
+    cluster::{LimitKind, Limits},
+    family::{self, dial},
+    planner::{self, Options, Planner},
     schedule::{GivenSchedule, csv},
     simulate::{Schedule, SimulatorSetting},
     tui::{
         model::{Model, Tone, View},
         schedule_editor::MOST_STEPS,
+        shown::ShownRun,
         stored_session::{Asked, MACHINES, StoredSession},
         turned,
     },
+    workload::Workload,
 };
 
 impl Model {
@@ -27,26 +29,9 @@ impl Model {
 
     /// Current state, as the session of its workload.
     pub(in crate::tui) fn session(&self) -> StoredSession {
-        let usual =
-            family::resolve(&self.session.workload, &self.session.defaults.unstated_by(&self.session.workload.limits))
-                .ok();
-        let changed =
-            |kind: &LimitKind| usual.as_ref().is_none_or(|usual| usual.get(*kind) != self.session.limits.get(*kind));
-        let kinds = LimitKind::ALL.iter().filter(|kind| changed(kind));
-        let mut limits: BTreeMap<String, String> =
-            kinds.map(|kind| (kind.flag().to_string(), kind.exact(self.session.limits.get(*kind)))).collect();
-        let machines = &self.session.limits.machines;
-        if !machines.is_empty() && usual.as_ref().is_none_or(|usual| usual.machines != *machines) {
-            let sizes: Vec<String> = machines.sizes().iter().map(ToString::to_string).collect();
-            limits.insert(MACHINES.into(), sizes.join(","));
-        }
         let mut options = BTreeMap::new();
         for (planner, set) in self.session.planners.iter().zip(&self.session.options) {
-            let changed = planner.options().iter().filter_map(|spec| {
-                let value = set.get(spec.name).filter(|value| *value != spec.default_value())?;
-                Some(format!("{}={}", spec.name, value.text()))
-            });
-            let changed: Vec<String> = changed.collect();
+            let changed = changed_options(*planner, set);
             if !changed.is_empty() {
                 options.insert(planner.info().id.to_string(), changed);
             }
@@ -58,7 +43,7 @@ impl Model {
         let simulator =
             simulator.map(|setting| (setting.id().into(), setting.text(&self.simulation.setup.settings))).collect();
         StoredSession {
-            limits,
+            limits: self.changed_limits(&self.session.workload, &self.session.limits),
             planner: self.session.current_planner().info().id.into(),
             options,
             schedule: self.simulation.setup.schedule.id().into(),
@@ -70,25 +55,47 @@ impl Model {
         }
     }
 
+    /// Inputs of a shown plan, as a session: those in force may have changed since it was asked for.
+    pub(in crate::tui) fn session_of(&self, shown: &ShownRun) -> StoredSession {
+        // A plan edited by hand has the planner in force.
+        let planner = planner::find(shown.planner.id).unwrap_or(self.session.current_planner());
+        let id = planner.info().id.to_string();
+        StoredSession {
+            limits: self.changed_limits(&shown.workload, &shown.limits),
+            options: BTreeMap::from([(id.clone(), changed_options(planner, &shown.options))]),
+            planner: id,
+            dials: turned::since(&self.session.first_dials, &dial::dials(&shown.workload)),
+            ..self.session()
+        }
+    }
+
+    /// Limits that differ from those of a workload or the configuration, as text by flag.
+    fn changed_limits(&self, workload: &Workload, own: &Limits) -> BTreeMap<String, String> {
+        let usual = family::resolve(workload, &self.session.defaults.unstated_by(&workload.limits)).ok();
+        let changed = |kind: &LimitKind| usual.as_ref().is_none_or(|usual| usual.get(*kind) != own.get(*kind));
+        let kinds = LimitKind::ALL.iter().filter(|kind| changed(kind));
+        let mut limits: BTreeMap<String, String> =
+            kinds.map(|kind| (kind.flag().to_string(), kind.exact(own.get(*kind)))).collect();
+        if !own.machines.is_empty() && usual.is_none_or(|usual| usual.machines != own.machines) {
+            let sizes: Vec<String> = own.machines.sizes().iter().map(ToString::to_string).collect();
+            limits.insert(MACHINES.into(), sizes.join(","));
+        }
+        limits
+    }
+
     /// Current state with the history of the workload.
     fn session_with_tries(&self) -> StoredSession {
         StoredSession { tries: self.views.history.of(&self.session.workload.source), ..self.session() }
     }
 
-    /// Restores planner, options, schedule, view and history, except what `asked` sets. Limits and dials are restored earlier.
-    /// Shows a message if anything differs from the initial state.
+    /// Restores planner, options, schedule, view and history, except what `asked` sets. Limits and dials are restored
+    /// earlier. Shows a message if anything differs from the initial state.
     pub(in crate::tui) fn restore(&mut self, session: &StoredSession, asked: &Asked) {
         let before = (self.session.planner, self.session.options.clone(), self.simulation.setup, self.view);
         for (at, planner) in self.session.planners.iter().enumerate() {
-            let id = planner.info().id;
-            let Some(kept) = session.options.get(id) else { continue };
-            // One by one, so that an option of another version invalidates only itself.
-            let parse = |settings: &[&str]| Options::parse(id, planner.options(), settings.iter().copied());
-            let mut settings: Vec<&str> = kept.iter().map(String::as_str).filter(|s| parse(&[s]).is_ok()).collect();
-            if at == self.session.planner {
-                settings.extend(asked.settings.iter().map(String::as_str));
-            }
-            if let Ok(options) = parse(&settings) {
+            let Some(kept) = session.options.get(planner.info().id) else { continue };
+            let asked = if at == self.session.planner { asked.settings.as_slice() } else { &[] };
+            if let Some(options) = kept_options(*planner, kept, asked) {
                 self.session.options[at] = options;
             }
         }
@@ -122,9 +129,7 @@ impl Model {
             self.message = Some((Tone::Done, text.into()));
         }
     }
-}
 
-impl Model {
     /// Restores the settings of the simulator that a session changed.
     pub(in crate::tui) fn restore_simulator(&mut self, session: &StoredSession) {
         for (id, text) in &session.simulator {
@@ -134,6 +139,22 @@ impl Model {
             }
         }
     }
+}
+
+/// Options of a planner that differ from their defaults, as `name=value`.
+fn changed_options(planner: &dyn Planner, set: &Options) -> Vec<String> {
+    let changed = planner.options().iter().filter_map(|spec| {
+        let value = set.get(spec.name).filter(|value| *value != spec.default_value())?;
+        Some(format!("{}={}", spec.name, value.text()))
+    });
+    changed.collect()
+}
+
+/// Stored options of a planner, and those that were asked for. A stored one of another version is left out alone.
+pub(in crate::tui) fn kept_options(planner: &dyn Planner, kept: &[String], asked: &[String]) -> Option<Options> {
+    let parse = |settings: &[&str]| Options::parse(planner.info().id, planner.options(), settings.iter().copied());
+    let valid = kept.iter().map(String::as_str).filter(|setting| parse(&[setting]).is_ok());
+    parse(&valid.chain(asked.iter().map(String::as_str)).collect::<Vec<_>>()).ok()
 }
 
 /// A schedule of the user's as CSV. Empty for a built-in one, and for one that is too long to keep.

@@ -143,7 +143,7 @@ const TABLE: &[LimitProperties] = &[
     },
 ];
 
-/// Bare numbers from here on are in base units even on a screen.
+/// Least bare number that is in base units on a screen too.
 const BARE: f64 = 1e6;
 
 impl LimitKind {
@@ -269,7 +269,7 @@ impl LimitKind {
         }
     }
 
-    /// True if values have a unit of bytes or of operations a second.
+    /// True if values are shown in bytes, or in bytes per second.
     fn has_unit(self) -> bool {
         matches!(self, LimitKind::Memory | LimitKind::Bandwidth)
     }

@@ -32,7 +32,7 @@ use crate::{
         action::Action,
         marks::Marks,
         model::Model,
-        paint::{area::rows, batch, shades::Shades, text::clip},
+        paint::{area::rows, batch, phrases::flow, shades::Shades, text::clip},
         simulated::Simulated,
         studies::StudyKind,
         theme::{Role, Theme},
@@ -41,8 +41,13 @@ use crate::{
 };
 
 /// Meaning of the signs of the table.
-const LEGEND: &str =
-    "    ★ fastest  ◂ on the screen  ✗ no plan  model: planned against simulated  * proven in this planner's own space";
+const LEGEND: [&str; 5] = [
+    "    ★ fastest ",
+    "◂ on the screen ",
+    "✗ no plan ",
+    "* among the plans of its own kind ",
+    "model: planned against simulated",
+];
 
 pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks) {
     if let Some(side) = model.views.compare.side {
@@ -67,8 +72,8 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, mar
     let place = rows(area, top, area.height.saturating_sub(top + below).min(lines));
     let told = top + place.height;
     if below > 0 && !all.is_empty() {
-        frame.render_widget(clip(LEGEND, width), rows(area, told, 1));
-        frame.buffer_mut().set_style(rows(area, told, 1), theme.fg(Role::Muted));
+        let signs = LEGEND.map(|text| vec![Span::styled(text, theme.fg(Role::Muted))]);
+        frame.render_widget(Paragraph::new(flow(signs.to_vec(), " ", area.width.into(), 1)), rows(area, told, 1));
     }
     frame.render_widget(Paragraph::new(detail), rows(area, told + 1, below.saturating_sub(1)));
     table::draw(frame, place, model, marks, (&all, cursor));

@@ -7,7 +7,6 @@ use crate::{
     cluster::GivenLimits,
     family::{self, dial},
     plan::Plan,
-    planner::Options,
     tui::{
         action::Action,
         changes::Worth,
@@ -16,6 +15,7 @@ use crate::{
         layout_bar::LayoutTitle,
         model::{Model, Tone},
         shown::{ShownRun, Standing},
+        update::session::kept_options,
         widget::list::{mark, moved},
     },
     units,
@@ -39,7 +39,7 @@ impl Model {
             price,
             edited: shown.standing == Standing::Edited,
             broken: !shown.is_valid(),
-            inputs: self.session(),
+            inputs: self.session_of(shown),
             shown: Some(shown.clone()),
             at: Some(self.appearance.now),
         };
@@ -73,8 +73,8 @@ impl Model {
         }
         let id = own.inputs.planner.as_str();
         let Some(planner) = session.planners.iter().position(|planner| planner.info().id == id) else { return vec![] };
-        let settings = own.inputs.options.get(id).into_iter().flatten().map(String::as_str);
-        let options = Options::parse(id, session.planners[planner].options(), settings).unwrap_or_default();
+        let kept = own.inputs.options.get(id).map_or(&[][..], Vec::as_slice);
+        let Some(options) = kept_options(session.planners[planner], kept, &[]) else { return vec![] };
         let workload = match &own.shown {
             Some(shown) => shown.workload.clone(),
             None => own.inputs.turn(session.asked.1.clone(), &[]),
