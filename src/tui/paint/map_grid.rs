@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Sizes from the largest to the smallest.
-const SIZES: [CellSize; 16] = [
+const SIZES: [CellSize; 19] = [
     size(4, 3, [1, 2, 4], 1, true),
     size(4, 2, [1, 2, 4], 1, true),
     size(3, 3, [1, 2, 3], 1, true),
@@ -21,7 +21,10 @@ const SIZES: [CellSize; 16] = [
     size(2, 2, [1, 1, 1], 1, true),
     size(2, 2, [1, 1, 2], 1, false),
     size(1, 2, [1, 2, 3], 1, true),
+    size(1, 2, [1, 1, 2], 1, true),
     size(1, 2, [1, 2, 3], 1, false),
+    size(1, 2, [1, 1, 2], 1, false),
+    size(1, 2, [1, 1, 2], 0, false),
     size(2, 1, [1, 1, 2], 0, false),
     size(1, 1, [1, 2, 2], 0, false),
     size(1, 1, [1, 1, 2], 0, false),
