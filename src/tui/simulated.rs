@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use super::{shown::ShownRun, steady::Steady};
 use crate::{
     family,
+    plan::{Measure, Score},
     planner::Search,
     schedule::{ExplicitSchedule, Step},
     simulate::{CriticalPath, Event, EventKind, Pipeline, Schedule, Setup, Timeline, critical_path, simulate_unless},
@@ -104,12 +105,18 @@ pub(super) struct Simulated {
     critical: Vec<usize>,
     /// Rows by stage, then replica.
     rows: Vec<Vec<Row>>,
+    /// The check's score with loads as simulated: the passes of a stage, which hide transfers. Only for plans whose
+    /// objective is the simulated iteration.
+    pub paced: Option<Score>,
     /// Iteration time of the equal partition of the same workload, if it was planned, seconds.
     pub equal_s: Option<f64>,
 }
 
 /// Least part of the steady state's pace that passes must fill to set it.
 const SETS_PACE: f64 = 0.98;
+
+/// Part of the longest passes from which a stage limits as well: a tie in three digits.
+const ALIKE: f64 = 0.999;
 
 impl Simulated {
     /// Time of a microbatch in the passes of a stage, shared out over its replicas, seconds.
@@ -122,6 +129,7 @@ impl Simulated {
     /// hides transfers, or if they set the pace.
     fn pace(&self) -> Option<(usize, f64)> {
         let steady = self.steady.as_ref().filter(|_| self.setup.settings.overlap && self.shown.operators.is_none())?;
+        self.pipeline.transfers.iter().find(|transfer| transfer.seconds > 0.0)?;
         let stages = (0..self.pipeline.stages.len()).map(|stage| (stage, self.passes_s(stage)));
         let longest = stages.reduce(|best, next| if next.1 > best.1 { next } else { best })?;
         (longest.1 >= SETS_PACE * steady.microbatch_s).then_some(longest)
@@ -133,9 +141,37 @@ impl Simulated {
         self.pace().map(|(stage, _)| stage).or_else(|| score.bottleneck())
     }
 
+    /// Number of stages whose passes take as long as those that set the pace, within the resolution of the screen.
+    pub(super) fn alike(&self) -> usize {
+        let Some((_, longest)) = self.pace() else { return 1 };
+        (0..self.pipeline.stages.len()).filter(|&stage| self.passes_s(stage) >= ALIKE * longest).count()
+    }
+
     /// Time of a microbatch by which the passes of a stage are shorter than those that set the pace, seconds.
     pub(super) fn slack_s(&self, stage: usize) -> Option<f64> {
         self.pace().map(|(_, longest)| longest - self.passes_s(stage))
+    }
+
+    /// Score whose loads are the passes of each stage. `None` if the planner counts sums, or if passes do not set the
+    /// pace.
+    fn paced_score(&self) -> Option<Score> {
+        let (plan, score) = self.shown.plan()?;
+        let (_, longest) = self.pace().filter(|_| plan.measure == Measure::IterationTime)?;
+        let mut paced = score.clone();
+        for (stage, scored) in paced.stages.iter_mut().enumerate() {
+            let own = self.pipeline.stages.get(stage)?;
+            scored.load_s = self.passes_s(stage);
+            scored.compute_s = scored.load_s;
+            scored.backward_compute_s = own.backward_s / f64::from(own.replicas.max(1));
+            (scored.communication_s, scored.received_s, scored.sync_s) = (0.0, 0.0, 0.0);
+        }
+        paced.slowest_s = longest;
+        Some(paced)
+    }
+
+    /// Score to draw loads from: as simulated where that is the plan's objective, else as the planner counts.
+    pub(super) fn loads<'a>(simulated: Option<&'a Self>, score: &'a Score) -> &'a Score {
+        simulated.and_then(|simulated| simulated.paced.as_ref()).unwrap_or(score)
     }
 
     /// Simulates the shown plan, if there is one. `None` if `search` is cancelled meanwhile.
@@ -168,9 +204,11 @@ impl Simulated {
             hidden,
             critical,
             rows,
+            paced: None,
             equal_s: None,
         };
         simulated.hidden = hidden_shares(&simulated);
+        simulated.paced = simulated.paced_score();
         Some(simulated)
     }
 
@@ -441,6 +479,7 @@ mod tests {
         let shown = Arc::new(ShownRun::new(planner, &problem, Outcome::new(Status::Infeasible), None, 0.0));
         let (setup, pipeline, path) = (Setup::default(), Pipeline::default(), CriticalPath::default());
         Simulated {
+            paced: None,
             equal_s: None,
             shown,
             setup,

@@ -46,7 +46,7 @@ fn the_first_screen_tells_what_the_plan_is_worth_and_what_limits_it() {
     for part in ["plantui", "bert32a100", "37 layers", "67 edges", "Joint", "≈ within 0.8%", "37.79 s/iteration"] {
         assert!(header.contains(part), "{part}: {header}");
     }
-    line(&text, "limited by stage");
+    line(&text, "limited by 4 stages alike");
     line(&text, "37.79 s/iteration   within 0.8% of optimal   8 stages on 64 of 64 devices");
     line(&text, "simulated as 1F1B: 50.81 samples/s, idle 13.2% (imbalance ");
     for label in ["devices", "memory", "microbatches", "bandwidth"] {

@@ -100,7 +100,9 @@ fn the_pictures_are_of_the_real_views() {
         ["overview.svg", "stages.svg", "devices.svg", "timeline.svg", "overview-light.svg", "placement.svg"]
     );
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
-    for (name, part) in names.iter().zip(["idle", "limited by stage", "slowest", "1F1B", "idle", "optimal among"]) {
+    for (name, part) in
+        names.iter().zip(["idle", "limited by 4 stages alike", "slowest", "1F1B", "idle", "optimal among"])
+    {
         let picture = read(name);
         assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"), "{name}");
         assert!(picture.contains(part), "{name} has no `{part}`");

@@ -39,7 +39,7 @@ fn narrow_tabs_and_legends_still_say_which_is_which() {
 #[test]
 fn a_stage_says_how_much_of_its_communication_is_hidden() {
     let text = opened(bert(), 120, 36, "").text();
-    let (whole, hidden) = (line(&text, "■ communication"), line(&text, "of it hidden"));
+    let (whole, hidden) = (line(&text, "■ communication"), line(&text, "during passes"));
     assert!(whole.contains(" ms") && hidden.contains('s'), "{text}");
 }
 

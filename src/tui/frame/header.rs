@@ -116,8 +116,7 @@ fn result(model: &Model) -> Vec<Span<'static>> {
         spans.push(Span::styled(format!(" with {}", pinned.join(", ")), theme.fg(Role::Accent)));
     }
     // The simulated figure comes first, the planner's own beside it.
-    let simulated =
-        model.simulation.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown.as_ref()));
+    let simulated = model.simulation.of(shown);
     let promise = simulated.and_then(|simulated| simulated.promise);
     let objective = shown.outcome.objective.zip(shown.plan());
     let planned = objective.map(|(objective, (plan, _))| plan.measure.show(objective));

@@ -8,6 +8,7 @@ use crate::{
         panel_rows::PanelRow,
         playing::{FRAMES, Playhead, Playing, Tempo},
         schedule_editor::ScheduleEditor,
+        shown::ShownRun,
         simulated::Simulated,
     },
 };
@@ -29,6 +30,11 @@ pub(in crate::tui) struct Simulation {
 }
 
 impl Simulation {
+    /// Simulated iteration of a run, if it is there.
+    pub(in crate::tui) fn of(&self, shown: &ShownRun) -> Option<&Arc<Simulated>> {
+        self.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown))
+    }
+
     /// Length of the iteration, if there is one, seconds.
     pub(in crate::tui) fn batch_to_play(&self) -> Option<f64> {
         let batch = self.simulated.as_ref().map(|simulated| simulated.timeline.iteration_s);

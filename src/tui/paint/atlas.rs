@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::{
     plan::{Plan, Score},
-    tui::shown::ShownRun,
+    tui::{shown::ShownRun, simulated::Simulated},
     units,
 };
 
@@ -77,16 +77,17 @@ pub(in crate::tui) struct Atlas {
 }
 
 impl Atlas {
-    /// Map of the devices of a plan, idle ones included.
-    pub(in crate::tui) fn of(shown: &ShownRun) -> Atlas {
-        let mut atlas = Atlas::grouped(shown);
+    /// Map of the devices of a plan, idle ones included, with loads as simulated where that is the plan's objective.
+    pub(in crate::tui) fn of(shown: &ShownRun, simulated: Option<&Simulated>) -> Atlas {
+        let mut atlas = Atlas::grouped(shown, simulated);
         let fullest = atlas.seats.iter().filter_map(|seat| seat.memory).fold(0.0, f64::max);
         atlas.full = if fullest > 0.0 && fullest < NEARLY_EMPTY { fullest } else { 1.0 };
         atlas
     }
 
-    fn grouped(shown: &ShownRun) -> Atlas {
+    fn grouped(shown: &ShownRun, simulated: Option<&Simulated>) -> Atlas {
         let Some((plan, score)) = shown.plan() else { return Atlas::default() };
+        let score = Simulated::loads(simulated, score);
         if shown.names.noun == "device" {
             return by_kind(shown, plan, score);
         }

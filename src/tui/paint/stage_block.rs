@@ -58,7 +58,7 @@ impl Block<'_> {
             lines.push(entry(sign, name, &value, theme, width));
             if let Some(hidden) = facts.hidden_s.filter(|_| *name == COMMUNICATION) {
                 let hidden = if hidden > 0.0 { units::seconds(hidden) } else { "none".into() };
-                lines.push(entry(Span::raw("    "), "of it hidden", &hidden, theme, width));
+                lines.push(entry(Span::raw("  "), "  during passes", &hidden, theme, width));
             }
         }
         lines

@@ -17,6 +17,7 @@ use crate::{
             text::clip,
         },
         shown::ShownRun,
+        simulated::Simulated,
         theme::{Role, Theme},
     },
     units,
@@ -83,8 +84,7 @@ pub(in crate::tui) fn summary(
     let value = shown.outcome.objective.unwrap_or(score.value);
     let (proof, role) = proof(&shown.outcome);
     // The simulated figure comes first; the proof is about the planner's own objective.
-    let simulated_run =
-        model.simulation.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
+    let simulated_run = model.simulation.of(shown);
     let promise = simulated_run.and_then(|simulated| simulated.promise);
     let (figure, of_what, proof) = match promise {
         // In narrow places the header shows the objective's value.
@@ -132,8 +132,8 @@ pub(in crate::tui) fn summary(
         let most = if model.appearance.size.1 >= TALL { 3 } else { 2 };
         return std::iter::once(Line::from(first)).chain(flow(phrases, " ", width.into(), most)).collect();
     }
-    let paced = simulated_run.and_then(|simulated| simulated.limiting());
-    let mut lines = vec![Line::from(first), limited_by(shown, plan, score, paced, (theme, width))];
+    let simulated_run = simulated_run.map(AsRef::as_ref);
+    let mut lines = vec![Line::from(first), limited_by(shown, plan, score, simulated_run, (theme, width))];
     beside.extend(simulated(model, shown, plan));
     beside.extend(proven_of(&shown.outcome));
     beside.push(speedups(&shown.outcome.statistics.counts));
@@ -162,8 +162,7 @@ fn proven_of(outcome: &Outcome) -> Option<String> {
 /// 19.3% (uneven replicas 14.9%, transfers 1.6%)`. The value itself is in the line above. `None` for a plan of one sample, whose time
 /// the planner counts in the same way.
 fn simulated(model: &Model, shown: &ShownRun, plan: &Plan) -> Option<String> {
-    let simulated =
-        model.simulation.simulated.as_ref().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown))?;
+    let simulated = model.simulation.of(shown)?;
     let schedule = simulated.pipeline.schedule(simulated.schedule());
     let batch = !matches!(plan.measure, Measure::Latency { .. } | Measure::OperatorCost(_));
     if !batch || schedule == Schedule::SingleSample {
@@ -216,14 +215,17 @@ fn latency(score: &Score) -> f64 {
     score.stages.iter().filter_map(|stage| stage.sample).map(|times| times.finish_s).fold(0.0, f64::max)
 }
 
-/// Parts of the slowest device's time. `paced` is the stage that limits in the simulation, if known.
+/// Parts of the slowest device's time, as simulated if that is the plan's objective.
 fn limited_by(
     shown: &ShownRun,
     plan: &Plan,
     score: &Score,
-    paced: Option<usize>,
+    simulated: Option<&Simulated>,
     (theme, width): (&Theme, u16),
 ) -> Line<'static> {
+    let paced = simulated.and_then(Simulated::limiting);
+    let hides = simulated.is_some_and(|simulated| simulated.paced.is_some());
+    let score = Simulated::loads(simulated, score);
     let parts = load_parts(score);
     let most = |of: fn(&crate::plan::StageScore) -> f64| {
         let stages = score.stages.iter().enumerate();
@@ -254,10 +256,14 @@ fn limited_by(
         // Operators share all devices: no stage waits for another.
         None if shown.operators.is_some() => vec![bold("time per iteration".into())],
         // The sums below count transfers that passes hide.
-        None if width >= 100 && paced.is_some_and(|paced| paced != i) => {
-            vec![bold(format!("without overlap limited by {name}"))]
+        None if paced.is_some_and(|paced| paced != i) => {
+            let without = if width >= 100 { "without overlap limited by" } else { "busiest" };
+            vec![bold(format!("{without} {name}"))]
         }
-        None => vec![bold(format!("limited by {name}"))],
+        None => match simulated.filter(|_| hides).map_or(1, Simulated::alike) {
+            ..2 => vec![bold(format!("limited by {name}"))],
+            alike => vec![bold(format!("limited by {alike} stages alike"))],
+        },
     };
     spans.push(Span::raw(": "));
     let whole = parts.iter().map(|part| (part.of)(stage)).sum::<f64>().max(f64::MIN_POSITIVE);
@@ -268,6 +274,9 @@ fn limited_by(
             Span::raw(format!("{}{name} ", if place == 0 { "" } else { ", " })),
             Span::styled(units::percent_whole(share), words(theme, *role)),
         ]);
+    }
+    if hides {
+        phrases.push(vec![Span::raw("; passes hide communication")]);
     }
     flow(phrases, "", width.into(), 1).pop().unwrap_or_default()
 }

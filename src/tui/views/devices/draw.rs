@@ -64,6 +64,9 @@ pub(in crate::tui) fn draw(
     let more = (lines.len() as u16).saturating_sub(3);
     frame.render_widget(Paragraph::new(lines), rows(area, 0, 3 + more));
     let area = rows(area, more, area.height.saturating_sub(more));
+    let as_planned = score;
+    let simulated = model.simulation.of(shown).map(AsRef::as_ref);
+    let score = Simulated::loads(simulated, score);
     let listed = model.device_rows().len() as u16 + 5 + 1 + DETAIL;
     let room = area.height.saturating_sub(listed).min(area.height / 3);
     let map = draw_map(frame, rows(area, 3, room), model, shown);
@@ -102,7 +105,7 @@ pub(in crate::tui) fn draw(
     // Directly below the rows, if they leave space.
     let top = (5 + all.len() as u16 + 1).min(area.height.saturating_sub(detail + told));
     if let Some(stage) = selected.filter(|_| detail > 0) {
-        draw_detail(frame, rows(area, top, detail), shown, score, &parts, stage, theme);
+        draw_detail(frame, rows(area, top, detail), shown, (score, as_planned), stage, theme);
     }
     let below = rows(area, top + detail, area.height.saturating_sub(top + detail));
     if told > 0 {
@@ -119,7 +122,11 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun) 
     if area.height < WITH_MAP {
         return 0;
     }
-    let Some(layout) = MapLayout::new(&Atlas::of(shown), area.width, area.height - 2) else { return 0 };
+    let Some(layout) =
+        MapLayout::new(&Atlas::of(shown, model.simulation.of(shown).map(AsRef::as_ref)), area.width, area.height - 2)
+    else {
+        return 0;
+    };
     let seats = &layout.atlas.seats;
     let cursor = match model.device_rows().get(model.views.devices.cursor) {
         Some(&DeviceRow::Stage(stage)) => seats.iter().position(|seat| seat.stage == Some(stage)),
@@ -138,11 +145,10 @@ fn draw_map(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &ShownRun) 
 
 /// Traffic matrix between stages.
 fn matrix<'a>(model: &'a Model, shown: &'a ShownRun, selected: usize) -> Matrix<'a> {
-    let same = |simulated: &&Simulated| std::ptr::eq(&raw const *simulated.shown, shown);
     let shades = Shades::new(&model.appearance.theme, model.appearance.depth);
     Matrix {
         shown,
-        simulated: model.simulation.simulated.as_deref().filter(same),
+        simulated: model.simulation.of(shown).map(AsRef::as_ref),
         theme: &model.appearance.theme,
         shades,
         selected,
@@ -227,8 +233,7 @@ fn draw_detail(
     frame: &mut Frame<'_>,
     area: Rect,
     shown: &ShownRun,
-    score: &Score,
-    parts: &[LoadPart],
+    (score, as_planned): (&Score, &Score),
     stage: usize,
     theme: &Theme,
 ) {
@@ -243,9 +248,10 @@ fn draw_detail(
     let title = format!("─ {} ", on(stage));
     let rule = "─".repeat(width.saturating_sub(title.chars().count()));
     let part = |LoadPart { name, role, of, .. }: &LoadPart| {
-        let value = Span::raw(units::seconds(of(scored)));
+        let value = Span::raw(units::seconds(of(&as_planned.stages[stage])));
         vec![Span::styled(format!("{name} "), load_parts::words(theme, *role)), value]
     };
+    let parts = load_parts(as_planned);
     let time = flow(parts.iter().map(part).collect(), "  ", width, 1).pop().unwrap_or_default();
     let idle = match score.slowest_s - scored.load_s {
         _ if scored.sample.is_some() => String::new(),

@@ -6,6 +6,7 @@ use super::arcs::Arcs;
 use crate::tui::{
     paint::{atlas::Atlas, map_layout::MapLayout, strip::Rows},
     shown::ShownRun,
+    simulated::Simulated,
 };
 
 /// Minimum width at which stage and suggestions stand beside the picture.
@@ -144,8 +145,13 @@ const LEAST_CELL: u16 = 2;
 const ARCS: [usize; 4] = [6, 4, 2, 1];
 
 /// Map in its area, with the transfers below it if both fit.
-pub(super) fn map(shown: &ShownRun, area: Rect, stages: usize) -> Option<(MapLayout, Option<Arcs>)> {
-    let atlas = Atlas::of(shown);
+pub(super) fn map(
+    shown: &ShownRun,
+    simulated: Option<&Simulated>,
+    area: Rect,
+    stages: usize,
+) -> Option<(MapLayout, Option<Arcs>)> {
+    let atlas = Atlas::of(shown, simulated);
     let (width, mut height) = map_room(area, stages);
     if shown.workload.training().is_some() {
         height = steady_map(area);

@@ -173,12 +173,13 @@ fn map_of(
     area: Rect,
     stages: usize,
 ) -> (Option<Arc<MapLayout>>, Option<Arc<Arcs>>) {
-    let key = (generation, area.width, area.height);
+    let paced = simulated.is_some_and(|simulated| simulated.paced.is_some());
+    let key = (generation, area.width, area.height, paced);
     if state.map.as_ref().is_none_or(|(known, _)| *known != key) {
         let under = |(_, map): &(_, Arc<MapLayout>)| map.atlas.seats.get(state.cursor).map(|seat| seat.device);
         let device = state.map.as_ref().and_then(under);
         let (map, arcs) =
-            areas::map(shown, area, stages).map_or((None, None), |(map, arcs)| (Some(Arc::new(map)), arcs));
+            areas::map(shown, simulated, area, stages).map_or((None, None), |(map, arcs)| (Some(Arc::new(map)), arcs));
         state.arcs = arcs.map(Arc::new);
         let seats = map.iter().flat_map(|map| &map.atlas.seats);
         // The cursor stays on its device, or with its stage after an edit.
@@ -280,7 +281,10 @@ fn draw_batch(
             }
             _ => batch_in_words(simulated),
         };
-        let limits = limiting.map(|stage| format!(", {} limits", simulated.shown.names.long(stage)));
+        let limits = limiting.map(|stage| match simulated.alike() {
+            ..2 => format!(", {} limits", simulated.shown.names.long(stage)),
+            alike => format!(", {alike} stages limit alike"),
+        });
         // The legend of colours takes precedence over the title.
         let room = usize::from(title.width.saturating_sub(strip.legend_width(1) + 2));
         let [batch, schedule] = &told;

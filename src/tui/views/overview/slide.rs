@@ -54,7 +54,7 @@ pub(in crate::tui) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model) -> 
     let most = Rows::new(stages, STRIP).height(stages);
     let room = inner.height.saturating_sub(8 + 1 + most + 1);
     let mut y = 8;
-    if let Some(layout) = MapLayout::new(&Atlas::of(shown), inner.width, room) {
+    if let Some(layout) = MapLayout::new(&Atlas::of(shown, simulated), inner.width, room) {
         let map = Map::plain(&layout, (&shades, theme), &shown.places);
         map.draw(frame.buffer_mut(), rows(inner, y, layout.rows));
         y += layout.rows + 1;

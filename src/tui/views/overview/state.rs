@@ -16,8 +16,8 @@ pub(in crate::tui) struct State {
     pub walked: bool,
     /// Stage that the cursor follows into the next map after an edit, which may give its device to another stage.
     pub wanted: Option<usize>,
-    /// Last map with its key: plan generation, width and height.
-    pub map: Option<((u64, u16, u16), Arc<MapLayout>)>,
+    /// Last map with its key: plan generation, width, height, and whether its loads are as simulated.
+    pub map: Option<((u64, u16, u16, bool), Arc<MapLayout>)>,
     /// Arcs of the transfers below the map.
     pub arcs: Option<Arc<Arcs>>,
     /// Area of the map.

@@ -41,6 +41,7 @@ use crate::{
             words::memory_title,
         },
         shown::ShownRun,
+        simulated::Simulated,
         theme::{Role, Theme},
     },
 };
@@ -59,13 +60,17 @@ pub(in crate::tui) fn draw(
     let columns = Columns::new(usize::from(area.width).saturating_sub(1), shown.names.degrees);
     let shades = Shades::new(theme, model.appearance.depth);
     let look = (theme, &shades);
-    marks.tree.prepare((model.planning.generation, area.width), || tree::branches(shown, plan, score, columns, look));
+    let score_as_planned = score;
+    let simulated = model.simulation.of(shown).cloned();
+    let score = Simulated::loads(simulated.as_deref(), score);
+    let paced = simulated.as_ref().is_some_and(|simulated| simulated.paced.is_some());
+    marks.tree.prepare((2 * model.planning.generation + u64::from(paced), area.width), || {
+        tree::branches(shown, plan, score, columns, look)
+    });
     // Lines of the summary, titles, rows, and a blank line after them.
     let needed = 5 + marks.tree.rows() as u16 + 1;
     let selected = marks.tree.selected().first().map_or(0, |&stage| stage as usize);
-    let simulated =
-        model.simulation.simulated.clone().filter(|simulated| std::ptr::eq(simulated.shown.as_ref(), shown));
-    let facts = Facts::of(shown, plan, score, simulated.as_deref(), selected);
+    let facts = Facts::of(shown, plan, score_as_planned, simulated.as_deref(), selected);
     let hue = Style::new().fg(shades.color(shades.stage(selected, &shown.places)));
     let limit = shown.limits.memory_limit();
     let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
@@ -80,9 +85,9 @@ pub(in crate::tui) fn draw(
     batch::draw(frame, rows(whole, area.height + 1, whole.height), (&shades, theme), (simulated.as_deref(), selected));
     let area = would_help::draw(frame, area, model, marks, area.height.saturating_sub(needed + told));
     let lines = if model.edited() {
-        of_edited(model, shown, plan, score, area.width)
+        of_edited(model, shown, plan, score_as_planned, area.width)
     } else {
-        summary(model, shown, plan, score, area.width)
+        summary(model, shown, plan, score_as_planned, area.width)
     };
     // All facts take a line more where there is room.
     let more = (lines.len() as u16).saturating_sub(3);

@@ -38,6 +38,9 @@ const LONGEST: usize = 40;
 /// Minimum width for a column of slack.
 const WITH_SLACK: usize = 100;
 
+/// Part of the slowest stage's time below which there is no slack: a tie in three digits.
+const TIE: f64 = 0.001;
+
 /// Sign before the number of nodes that recompute.
 pub(super) const RECOMPUTES: &str = "↻";
 
@@ -88,6 +91,8 @@ struct Tree<'a> {
     shades: &'a Shades,
     columns: Columns,
     parts: Vec<LoadPart>,
+    /// Parts of a node's time, as the planner counts them.
+    node_parts: Vec<LoadPart>,
     /// Time of a full bar, seconds.
     slowest: f64,
     /// Memory of a full bar, bytes.
@@ -119,6 +124,7 @@ pub(super) fn branches(
         shades,
         columns,
         parts: load_parts(score),
+        node_parts: load_parts(shown.plan().map_or(score, |(_, score)| score)),
         slowest: score.slowest_s.max(f64::MIN_POSITIVE),
         memory: shown.limits.memory_limit(),
         broken: score.violations.iter().flat_map(Violation::stages).collect(),
@@ -193,7 +199,10 @@ impl Tree<'_> {
         let style = if bottleneck { theme.bold(Role::Warning) } else { plain() };
         spans.push(Span::styled(fit_right(&units::seconds(scored.load_s), VALUE), style));
         let slack = match (columns.slack > 2, bottleneck) {
-            (true, false) => fit_right(&units::seconds((self.slowest - scored.load_s).max(0.0)), columns.slack),
+            (true, false) => match self.slowest - scored.load_s {
+                slack if slack > TIE * self.slowest => fit_right(&units::seconds(slack), columns.slack),
+                _ => fit_right("none", columns.slack),
+            },
             (true, true) => fit(" ◂ slowest", columns.slack),
             (false, true) => " ◂".into(),
             (false, false) => "  ".into(),
@@ -292,8 +301,9 @@ impl Tree<'_> {
         let (theme, columns) = (self.theme, self.columns);
         let space = columns.left.saturating_sub(TreePane::indent(depth));
         let remark = fit_right(remark, remark.chars().count().min(space / 2));
-        let [mut a, mut b] = [(forward, false), (backward, true)]
-            .map(|(node, is_backward)| node_parts(&self.parts, node, is_backward, self.slowest, theme).into_iter());
+        let [mut a, mut b] = [(forward, false), (backward, true)].map(|(node, is_backward)| {
+            node_parts(&self.node_parts, node, is_backward, self.slowest, theme).into_iter()
+        });
         // Compute of both passes first, then transfers and all-reduce.
         let parts: Vec<_> = std::iter::from_fn(|| a.next().zip(b.next())).flat_map(|(a, b)| [a, b]).collect();
         let load: f64 = [forward, backward].iter().map(|n| n.compute_s + n.communication_s + n.sync_s).sum();

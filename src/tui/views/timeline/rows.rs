@@ -4,6 +4,8 @@
 //! queries the work of its interval ([`Simulated::share`]), so the cost of a frame does not depend on the number of
 //! events.
 
+use std::ops::Range;
+
 use ratatui::{
     Frame,
     buffer::Buffer,
@@ -58,10 +60,12 @@ pub(super) fn draw(
     let theme = &model.appearance.theme;
     let focused = model.focus == Focus::View;
     let shades = Shades::new(theme, model.appearance.depth);
-    // Each row has a thin line of transfers below it if all rows then fit, otherwise only the selected one.
+    // Each row has a thin line of transfers below it if all rows then fit; else each stage, else the selected one.
     let pitch = usize::from(area.height) / all.len().max(1);
+    let stages = all.iter().filter(|(_, replica)| replica.is_none()).count();
+    let by_stage = all.len() + stages < usize::from(area.height);
     let lines = (pitch.saturating_sub(1) as u16).clamp(1, TALLEST);
-    let visible = if pitch >= 2 { all.len() } else { (area.height as usize).saturating_sub(1).max(1) };
+    let visible = if pitch >= 2 || by_stage { all.len() } else { (area.height as usize).saturating_sub(1).max(1) };
     let first = scrolled(selected, visible, all.len());
     let mut y = area.y;
     for (i, &(stage, replica)) in all.iter().enumerate().skip(first) {
@@ -82,16 +86,19 @@ pub(super) fn draw(
         }
         let grid = Rect { x: line.x + LABEL.min(line.width), width: line.width.saturating_sub(LABEL), ..line };
         let strip = Strip { grid, simulated, theme, shades: &shades, stage, replica: replica.unwrap_or(0), window };
+        // The row of a stage stands for all its replicas.
+        let replicas = replica.map_or(0..count, |replica| replica..replica + 1);
         strip.draw_compute(frame.buffer_mut());
         if model.views.timeline.path {
-            strip.draw_path(frame.buffer_mut(), Lane::Compute);
+            strip.draw_path(frame.buffer_mut(), Lane::Compute, replicas.clone());
         }
         y += line.height;
-        if (pitch >= 2 || i == selected) && y < area.bottom() {
+        let links = pitch >= 2 || by_stage && replica.is_none();
+        if (links || i == selected) && y < area.bottom() {
             let strip = Strip { grid: Rect { y, height: 1, ..grid }, ..strip };
             strip.draw_links(frame.buffer_mut());
             if model.views.timeline.path {
-                strip.draw_path(frame.buffer_mut(), Lane::Links);
+                strip.draw_path(frame.buffer_mut(), Lane::Links, replicas);
             }
             marks.hits.push((Rect { y, height: 1, ..line }, Hit::ListRow(i)));
             y += 1;
@@ -303,13 +310,14 @@ impl Strip<'_> {
         }
     }
 
-    /// Marks the events of the critical path on a row: a sign at the start, underlined over its duration.
-    fn draw_path(&self, buffer: &mut Buffer, lane: Lane) {
-        let Strip { grid, simulated, theme, stage, replica, window: (from, to), .. } = *self;
+    /// Marks the critical path's events of some replicas on a row: a sign at the start, underlined over its duration.
+    fn draw_path(&self, buffer: &mut Buffer, lane: Lane, replicas: Range<u32>) {
+        let Strip { grid, simulated, theme, stage, window: (from, to), .. } = *self;
         if self.is_empty() {
             return;
         }
-        for event in simulated.critical(lane, stage, replica, from, to) {
+        let events = replicas.flat_map(|replica| simulated.critical(lane, stage, replica, from, to));
+        for event in events {
             let (start, end) = (self.column(event.start_s), self.column(event.end_s));
             for x in start..end {
                 buffer[(grid.x + x, grid.y)].modifier.insert(Modifier::UNDERLINED);
