@@ -220,6 +220,7 @@ impl CompareArgs {
             entries.push(compare::existing_plan("as it runs", &workload, &limits, plan, setup, &search));
         }
         let stopped = self.ask(able, setup, &mut entries)?;
+        compare::share_bounds(&mut entries.iter_mut().collect::<Vec<_>>());
         if self.setup.all_schedules() {
             return self.schedules(&workload, &limits, &entries, (&left_out, &destination));
         }

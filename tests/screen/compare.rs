@@ -341,7 +341,7 @@ fn the_order_follows_keys_and_clicks_and_is_signed() {
     screen.keys("a");
     assert!(line(&screen.text(), " plan  ").contains("time ▴"));
     screen.keys(">");
-    assert!(line(&screen.text(), " plan  ").contains("per sample ▴"));
+    assert!(line(&screen.text(), " plan  ").contains("obj/sample ▴"));
     screen.keys("r");
     assert!(line(&screen.text(), " plan  ").contains("per sample ▾"));
     screen.keys("<<");

@@ -206,6 +206,30 @@ pub fn line(
     entry
 }
 
+/// Gives every plan the strongest bound that another planner proved for the same objective, if both proofs cover all
+/// plans. The entries are of the same workload and limits. `O(plans²)`.
+pub fn share_bounds(entries: &mut [&mut ComparedPlan]) {
+    let proofs: Vec<(Measure, f64, String)> = entries
+        .iter()
+        .filter(|entry| entry.proven_among.is_none() && entry.value().is_some())
+        .filter_map(|entry| Some((entry.score.as_ref()?.measure, entry.bound?, entry.name.clone())))
+        .collect();
+    for entry in entries {
+        let (Some(measure), Some(own), None) =
+            (entry.score.as_ref().map(|s| s.measure), entry.bound, &entry.proven_among)
+        else {
+            continue;
+        };
+        let tighter = |a: f64, b: f64| if measure.larger_is_better() { a < b } else { a > b };
+        let same = proofs.iter().filter(|(of, ..)| *of == measure);
+        let strongest = same.reduce(|best, next| if tighter(next.1, best.1) { next } else { best });
+        if let Some((_, bound, name)) = strongest.filter(|(_, bound, _)| tighter(*bound, own)) {
+            entry.bound = Some(*bound);
+            entry.remarks.push(format!("its gap is to the bound that {name} proved"));
+        }
+    }
+}
+
 /// Row of a planner that failed.
 fn failed(planner: &PlannerInfo, fault: Fault, seconds: f64) -> ComparedPlan {
     ComparedPlan {
@@ -280,6 +304,30 @@ mod tests {
         let piper = plantui_planners::find("piper").unwrap();
         let other = planned(piper, asked(piper), setup, &Search::default(), Search::clone);
         assert!(other.fault.is_none() && other.value().is_some());
+    }
+
+    #[test]
+    fn a_bound_of_one_planner_holds_for_the_plans_of_all() {
+        let entry = |name: &str, value: f64, bound: f64, among: Option<&str>| ComparedPlan {
+            name: name.into(),
+            fault: None,
+            status: Some(Status::Feasible),
+            score: Some(Score { value, measure: Measure::MaxLoad, ..Score::default() }),
+            bound: Some(bound),
+            proven_among: among.map(str::to_string),
+            ..failed(
+                plantui_planners::find("piper").unwrap().info(),
+                Fault::Panic { planner: "piper", message: String::new() },
+                0.0,
+            )
+        };
+        let mut entries =
+            [entry("exact", 4.0, 4.0, None), entry("loose", 4.0, 2.0, None), entry("chain", 5.0, 4.5, Some("chains"))];
+        share_bounds(&mut entries.each_mut());
+        assert_eq!(entries.each_ref().map(|entry| entry.bound), [Some(4.0), Some(4.0), Some(4.5)]);
+        assert_eq!(entries[1].gap(), Some(0.0));
+        assert!(entries[1].remarks.iter().any(|remark| remark.ends_with("that exact proved")));
+        assert!(entries[0].remarks.len() == entries[2].remarks.len());
     }
 
     #[test]

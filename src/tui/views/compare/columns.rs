@@ -39,7 +39,7 @@ pub(super) struct Columns {
 /// Title of a column, shortened so that more columns fit.
 pub(super) fn head_of(column: Column, each: bool) -> &'static str {
     match column {
-        Column::Objective if each => "per sample",
+        Column::Objective if each => "obj/sample",
         Column::Memory => "peak",
         Column::Devices => "dev",
         Column::Throughput => "samp/s",
@@ -77,7 +77,9 @@ impl Columns {
         let longest = keys.iter().map(|key| model.compared_name(*key).width() + SHOWN.width()).max().unwrap_or(0);
         // Drop a figure rather than cut a name; the full name is below the table.
         let reserved = longest.clamp(NAME.0, NAME.1.min(width / 4).max(NAME.0));
-        let mut used = GUTTER + reserved + needed(sort);
+        // The difference from the best in words stays where there is something to compare.
+        let words = if keys.len() > 1 && width >= WITH_WORDS { pictures::GAP + pictures::WORDS } else { 0 };
+        let mut used = GUTTER + reserved + needed(sort) + words;
         let mut columns = vec![];
         for column in Column::ALL {
             if column == sort {
@@ -88,8 +90,8 @@ impl Columns {
             }
         }
         // The remaining width goes to the names, then to the pictures.
-        let left = width.saturating_sub(used - reserved);
-        let name = longest.clamp(NAME.0, NAME.1).min(left);
+        let left = width.saturating_sub(used - reserved - words);
+        let name = longest.clamp(NAME.0, NAME.1).min(left.saturating_sub(words));
         let metered = columns.iter().filter(|(column, _)| is_metered(*column)).count() * pictures::METERED;
         let meters = metered > 0 && left - name >= metered + ENOUGH;
         let (strip, bar) = pictures::widths(left - name - if meters { metered } else { 0 });
@@ -110,6 +112,9 @@ impl Columns {
         Columns { name, strip, bar, times, hidden, columns, each, meters, most_idle }
     }
 }
+
+/// Minimum width of a table with the difference from the best, cells.
+const WITH_WORDS: usize = 76;
 
 /// Minimum width of the pictures before bars for idle time and memory are added, cells.
 const ENOUGH: usize = 52;

@@ -145,7 +145,8 @@ fn head(model: &Model, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         (true, []) => ("… simulating".into(), Role::Accent),
         (false, _) => {
             let key = model.appearance.keymap.of_action(Action::CompareAll).unwrap_or_else(|| ":".into());
-            (format!("{key} runs every planner, {each} each"), Role::Muted)
+            let best = if model.has_planner_of_planners() { " (Ensemble is the best of them)" } else { "" };
+            (format!("{key} runs every planner, {each} each{best}"), Role::Muted)
         }
     };
     let simulated = Span::styled(simulated, theme.fg(Role::Text));

@@ -19,8 +19,8 @@ use crate::{
 /// cells.
 const STRIP: (usize, usize) = (14, 30);
 const BAR: (usize, usize) = (10, 24);
-const WORDS: usize = 14;
-const GAP: usize = 2;
+pub(super) const WORDS: usize = 13;
+pub(super) const GAP: usize = 2;
 
 /// Widths of the bars before idle time and memory, without and with their gap, cells.
 const METER: usize = 6;
@@ -30,7 +30,7 @@ pub(super) const METERED: usize = METER + GAP;
 pub(super) fn widths(free: usize) -> (usize, usize) {
     let least = (STRIP.0 + GAP, BAR.0 + GAP + WORDS);
     if free < least.1 {
-        return if free >= least.0 { (free.min(STRIP.1 + GAP), 0) } else { (0, 0) };
+        return (0, if free >= GAP + WORDS { GAP + WORDS } else { 0 });
     }
     if free < least.0 + least.1 {
         return (0, free.min(BAR.1 + GAP + WORDS));
@@ -69,7 +69,7 @@ pub(super) fn against_best(entry: &ComparedPlan, columns: &Columns, best: bool, 
     let Some(time) = entry.simulated.as_ref().map(|simulated| simulated.iteration_s).filter(|_| most > 0.0) else {
         return vec![Span::raw(" ".repeat(columns.bar))];
     };
-    let length = ((time / most * width as f64).round() as usize).clamp(1, width);
+    let length = ((time / most * width as f64).round() as usize).max(1).min(width);
     let (role, words) = if best {
         (Role::Good, "best".to_string())
     } else if least.is_finite() {
@@ -111,7 +111,7 @@ mod tests {
         for free in 0..200 {
             let (strip, bar) = widths(free);
             assert!(strip + bar <= free, "{free}: {strip} {bar}");
-            assert!(bar == 0 || bar > GAP + WORDS, "{free}");
+            assert!(bar == 0 || bar >= GAP + WORDS, "{free}");
         }
         assert_eq!(slower(1.084), "8.4 % slower");
         assert_eq!((slower(2.306), slower(1.0)), ("2.31x slower".into(), "as fast".into()));

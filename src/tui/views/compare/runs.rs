@@ -62,6 +62,13 @@ impl Model {
         }
     }
 
+    /// True if a planner that only runs others could plan this workload.
+    pub(super) fn has_planner_of_planners(&self) -> bool {
+        let mut able =
+            self.session.planners.iter().zip(&self.session.refusals).filter(|(_, refusal)| refusal.is_none());
+        able.any(|(planner, _)| !planner.stands_alone())
+    }
+
     /// Runs every planner without an answer for the inputs at the left.
     pub(in crate::tui) fn compare_all(&mut self) -> Effects {
         let able = (0..self.session.planners.len()).filter(|&planner| self.session.refusals[planner].is_none());

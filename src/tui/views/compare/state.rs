@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use super::{compared::Compared, pins::Pins};
 use crate::{
-    study::columns::Column,
+    study::{
+        columns::Column,
+        compare::{ComparedPlan, share_bounds},
+    },
     tui::{shown::ShownRun, simulated::Simulated},
     workload::Workload,
 };
@@ -160,6 +163,16 @@ impl CompareState {
                 self.answers.sort_by_key(|(planner, _)| *planner);
             }
         }
+        let Some(Answer::Plan(new)) = self.answer(planner) else { return };
+        let (workload, limits) = (new.shown.workload.clone(), new.shown.limits.clone());
+        let alike = |shown: &ShownRun| Arc::ptr_eq(&shown.workload, &workload) && shown.limits == limits;
+        let mut entries: Vec<&mut ComparedPlan> = (self.answers.iter_mut())
+            .filter_map(|(_, answer)| match answer {
+                Answer::Plan(compared) if alike(&compared.shown) => Some(&mut compared.entry),
+                _ => None,
+            })
+            .collect();
+        share_bounds(&mut entries);
     }
 
     /// All plans on the table, including pins of other workloads.

@@ -130,7 +130,10 @@ fn draw_titles(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Mar
         titles += &fit("  stages", columns.strip);
     }
     if columns.bar > 0 {
-        titles += &fit("  time against the best", columns.bar);
+        titles += &match columns.bar {
+            24.. => fit("  time against the best", columns.bar),
+            narrow => fit_right("time vs best", narrow),
+        };
     }
     frame.render_widget(Span::styled(titles, theme.fg(Role::Muted)), area);
     for &(column, width) in &columns.columns {
