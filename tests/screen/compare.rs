@@ -343,7 +343,7 @@ fn the_order_follows_keys_and_clicks_and_is_signed() {
     screen.keys(">");
     assert!(line(&screen.text(), " plan  ").contains("obj/sample ▴"));
     screen.keys("r");
-    assert!(line(&screen.text(), " plan  ").contains("per sample ▾"));
+    assert!(line(&screen.text(), " plan  ").contains("obj/sample ▾"));
     screen.keys("<<");
     let text = screen.text();
     assert!(line(&text, " plan  ").contains("planned in ▴"), "a column that is sorted by is seen:\n{text}");

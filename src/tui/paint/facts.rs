@@ -54,6 +54,8 @@ impl Facts {
         let names = &shown.names;
         let mut facts = Facts { title: capital(names.long(index)), ..Facts::default() };
         facts.devices = match names.machines(index) {
+            // An accelerator is named by its own number.
+            "" if names.noun == "device" => String::new(),
             "" => devices(&stage.devices),
             machines => machines.to_string(),
         };

@@ -80,12 +80,16 @@ impl Matrix<'_> {
             format!("; most from {} to {}: {}", name(flow.from), name(flow.to), self.figure(flow))
         });
         let mut lines = vec![title(&format!("who sends to whom{part}: {what}{most}"), width, self.theme)];
-        let mut head = vec![Span::styled(fit("  from / to", NAME), self.theme.fg(Role::Muted))];
+        let kind = if self.shown.names.noun == "device" { "acc" } else { "stage" };
+        let corner = format!("  from / to {kind}");
+        let mut head = vec![Span::styled(fit(&corner, NAME), self.theme.fg(Role::Muted))];
         // Two-digit numbers fill a square, so only every fifth stage is numbered.
         for to in right..right + columns {
             let told = count < 10 || (to + 1) % 5 == 0 || to == right;
-            let number = if told { (to + 1).to_string() } else { String::new() };
-            head.push(Span::styled(fit(&number, CELL), self.theme.fg(Role::Muted)));
+            // CPUs have numbers of their own.
+            let name = self.shown.names.short(to).replace("CPU ", "c");
+            let number = if told { name.rsplit(' ').next().unwrap_or_default() } else { "" };
+            head.push(Span::styled(fit(number, CELL), self.theme.fg(Role::Muted)));
         }
         lines.push(Line::from(head));
         let strongest = fullest.map_or(1.0, |flow| flow.amount.value()).max(f64::MIN_POSITIVE);
@@ -142,7 +146,10 @@ impl Matrix<'_> {
     fn figures(&self, from: usize) -> String {
         let mut flows: Vec<&StageTraffic> = self.flows().filter(|flow| flow.from == from).collect();
         flows.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
-        let told = flows.iter().map(|flow| format!("to {} {}", flow.to + 1, self.figure(flow)));
+        let told = flows.iter().map(|flow| {
+            let name = self.shown.names.short(flow.to);
+            format!("to {name} {}", self.figure(flow))
+        });
         let told: Vec<String> = told.collect();
         if told.is_empty() { "sends nothing".into() } else { told.join(", ") }
     }
