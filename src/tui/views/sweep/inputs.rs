@@ -3,7 +3,8 @@
 use super::state::{Basis, Lines};
 use crate::{
     cluster::LimitKind,
-    planner::{OptionKind, OptionSpec},
+    plan::Measure,
+    planner::{OptionKind, OptionSpec, Problem},
     study::{
         explain::limits_of,
         sweep::around::{RangeWidth, values_around},
@@ -22,7 +23,25 @@ impl Session {
     pub(super) fn line_sets(&self) -> Vec<Lines> {
         let few = |spec: &&OptionSpec| matches!(spec.kind, OptionKind::Flag { .. } | OptionKind::Choice { .. });
         let options = self.specs().iter().filter(few).map(Lines::Option);
-        [Lines::One, Lines::Planners].into_iter().chain(options).collect()
+        let several = (self.lines_of_planners().len() > 1).then_some(Lines::Planners);
+        [Lines::One].into_iter().chain(several).chain(options).collect()
+    }
+
+    /// Planners whose plans have the objective of the planner in force. Iteration times count as times per sample.
+    pub(super) fn lines_of_planners(&self) -> Vec<usize> {
+        let like = |planner: usize| match self.objective_of(planner) {
+            name if name == Measure::IterationTime.name() => Measure::TimePerSample.name(),
+            name => name,
+        };
+        (0..self.planners.len())
+            .filter(|&i| self.refusals[i].is_none() && (self.stands_alone(i) || i == self.planner))
+            .filter(|&i| like(i) == like(self.planner))
+            .filter(|&i| {
+                let options = self.options[i].clone();
+                let problem = Problem { workload: self.workload.clone(), limits: self.limits.clone(), options };
+                self.planners[i].check_options(&problem).is_ok()
+            })
+            .collect()
     }
 
     /// Inputs of a sweep that starts now.
@@ -67,7 +86,7 @@ impl Model {
     pub(in crate::tui) fn lines_title(&self) -> String {
         match self.lines() {
             Lines::One => self.session.current_planner().info().name.to_string(),
-            Lines::Planners => "every planner".into(),
+            Lines::Planners => "planners of one objective".into(),
             Lines::Option(spec) => format!("{} by {}", self.session.current_planner().info().name, spec.label),
         }
     }

@@ -22,6 +22,9 @@ use crate::{
     units,
 };
 
+/// Title of the gain from twice as much of the limit, by the step from the value before.
+const PER_DOUBLING: &str = "per 2x";
+
 /// Width including the rule at the left, cells.
 pub(super) const WIDTH: u16 = 44;
 
@@ -39,19 +42,23 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, swept: &Swe
         .collect();
     let below = (told.len() as u16 + 2).min(area.height / 2);
     frame.render_widget(Span::styled(line.label.clone(), theme.bold(Role::Text)), rows(area, 0, 1));
-    let heads = [(chart.x_title(), 13), ("value", 12), ("gain", 8), ("idle", 8)];
+    let heads = [(chart.x_title(), 13), ("value", 12), (PER_DOUBLING, 8), ("idle", 8)];
     let head: String = heads.iter().map(|(title, width)| fit_right(title, *width)).collect();
     frame.render_widget(Span::styled(head, theme.fg(Role::Muted)), rows(area, 1, 1));
     let visible = (area.height.saturating_sub(2 + below) as usize).min(chart.places.len());
     let list = rows(area, 2, visible as u16);
     let first = scrolled(model.views.sweep.cursor, visible, chart.places.len());
-    let mut before: Option<f64> = None;
+    let mut before: Option<(f64, f64)> = None;
     let more = reading::more_is_better(chart);
     for (place, &x) in chart.places.iter().enumerate() {
         let read = swept.read(model.views.sweep.line, place);
         let value = read.and_then(|(_, mark, _)| mark.y);
-        let gain = value.zip(before).map(|(value, before)| if more { value / before } else { before / value });
-        before = value.or(before);
+        let gain = value.zip(before).map(|(value, (from, before))| {
+            let gain = if more { value / before } else { before / value };
+            // Steps differ: 64, 96, 128.
+            if x > from && from > 0.0 { gain.powf(1.0 / (x / from).log2()) } else { gain }
+        });
+        before = value.map(|value| (x, value)).or(before);
         if place < first || place >= first + visible {
             continue;
         }

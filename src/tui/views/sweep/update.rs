@@ -1,6 +1,6 @@
 //! Actions of Sweep, and start, continuation and end of a sweep.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, thread, time::Duration};
 
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::{Input, backend::crossterm::EventHandler};
@@ -8,7 +8,7 @@ use tui_input::{Input, backend::crossterm::EventHandler};
 use super::state::{Lines, Swept};
 use crate::{
     cluster::LimitKind,
-    planner::{self, OptionKind, OptionValue, Problem, Search},
+    planner::{self, OptionKind, OptionValue, Search},
     study::sweep::{
         ChartFigure, LimitValues, PointResult, Series, Sweep, SweepPoint,
         around::values_around,
@@ -83,6 +83,7 @@ impl Model {
             }
             Action::SweepLines => {
                 state.lines = (state.lines + 1) % sets;
+                self.draw_what_all_tell();
                 return self.begin_sweep();
             }
             Action::SweepFiner | Action::SweepWider => {
@@ -187,7 +188,7 @@ impl Model {
         };
         let answers = vec![None; sweep.points.len()];
         let all: Vec<usize> = (0..sweep.points.len()).collect();
-        let chart = Chart::new(&sweep, &answers, ChartFigure::Objective);
+        let chart = Chart::new(&sweep, &answers, ChartFigure::ALL[self.views.sweep.figure]);
         self.views.sweep.cursor =
             values.iter().position(|value| *value == self.session.limits.get(kind)).unwrap_or(values.len() / 2);
         let now = second.map(|second| second.format(self.session.limits.get(second)));
@@ -201,22 +202,23 @@ impl Model {
         vec![self.begin_study(StudyKind::Sweep, Box::new(move |search, found| answer(&sweep, &all, search, found)))]
     }
 
+    /// Draws iteration times if the lines have objectives of different units.
+    fn draw_what_all_tell(&mut self) {
+        let objectives = self.session.lines_of_planners().into_iter().map(|i| self.session.objective_of(i));
+        let mixed = objectives.collect::<BTreeSet<_>>().len() > 1 && matches!(self.lines(), Lines::Planners);
+        if mixed && ChartFigure::ALL[self.views.sweep.figure] == ChartFigure::Objective {
+            let iteration = ChartFigure::ALL.iter().position(|figure| *figure == ChartFigure::Iteration);
+            self.views.sweep.figure = iteration.unwrap_or(0);
+        }
+    }
+
     /// Planners and settings of the lines.
     fn series(&self) -> Vec<Series> {
         let planner = self.session.current_planner();
         let own = || self.session.options[self.session.planner].clone();
         match self.lines() {
             Lines::One => vec![Series { label: planner.info().name.into(), ..Series::new(planner, own()) }],
-            Lines::Planners => (0..self.session.planners.len())
-                .filter(|&i| {
-                    self.session.refusals[i].is_none() && (self.session.stands_alone(i) || i == self.session.planner)
-                })
-                .filter(|&i| self.session.objective_of(i) == self.session.objective_of(self.session.planner))
-                .filter(|&i| {
-                    let (workload, limits, options) =
-                        (self.session.workload.clone(), self.session.limits.clone(), self.session.options[i].clone());
-                    self.session.planners[i].check_options(&Problem { workload, limits, options }).is_ok()
-                })
+            Lines::Planners => (self.session.lines_of_planners().into_iter())
                 .map(|i| Series {
                     label: self.session.planners[i].info().name.into(),
                     ..Series::new(self.session.planners[i], self.session.options[i].clone())
