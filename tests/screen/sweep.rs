@@ -92,10 +92,11 @@ fn lines_are_planners_or_settings_and_have_signs_of_their_own() {
     let mut screen = swept(120, 36);
     screen.keys("s");
     let text = screen.text();
-    assert!(text.contains("● Piper") && text.contains("■ Equal partition"), "{text}");
+    assert!(text.contains("● Piper") && text.contains("■ Joint") && text.contains("▲ Equal partition"), "{text}");
+    assert!(text.contains("simulated iteration time by devices"), "objectives have different units\n{text}");
     assert!(text.matches('■').count() >= 5, "{text}");
     press(&mut screen, KeyCode::Down);
-    assert!(screen.text().contains("▸ ■ Equal partition"), "{}", screen.text());
+    assert!(screen.text().contains("▸ ■ Joint"), "{}", screen.text());
     screen.keys("sss");
     let text = screen.text();
     for part in ["Piper by recompute", "● recompute auto", "■ recompute never", "▲ recompute always"] {
@@ -227,7 +228,7 @@ fn ascii_and_no_colour_tell_lines_apart() {
     screen.keys("6s");
     let text = screen.text();
     assert!(text.is_ascii(), "{text}");
-    assert!(text.contains("* Piper") && text.contains("# Equal partition"), "{text}");
+    assert!(text.contains("* Piper") && text.contains("^ Equal partition"), "{text}");
     assert!(screen.draw().content.iter().all(|cell| cell.fg == Color::Reset));
 }
 

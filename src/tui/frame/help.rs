@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::tui::{
     action::TABLE,
-    frame::{draw_position, modal, term},
+    frame::{draw_position, modal, tasks, term},
     model::Model,
     overlay::help_order,
     paint::{
@@ -25,6 +25,8 @@ use crate::tui::{
 /// Gap between columns and indent of the keys in the help, cells.
 const GAP: usize = 2;
 const INDENT: usize = 2;
+/// Width of the key of a task, cells.
+const TASK_KEY: usize = 6;
 /// Minimum width for two columns of help, cells.
 const BOTH: u16 = 110;
 /// Width of a column if there is one, and if there are two, cells.
@@ -52,13 +54,15 @@ fn widest<T: AsRef<str>>(texts: impl Iterator<Item = T>) -> usize {
 
 /// Line of the help.
 enum HelpLine {
+    /// Key and words of a task.
+    Task(String, &'static str),
     /// Scope of the keys below.
     Heading(&'static str),
     /// Line of an entry: with keys and title if `first`, else a continuation. `place` is the index among the matches.
     Entry { place: usize, first: bool, help: String },
 }
 
-/// Draws all keys, those of the current context first.
+/// Draws tasks, then all keys, those of the current context first.
 pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter: &Filter) {
     // What a search finds is explained line by line.
     let searched = !filter.input.value().trim().is_empty();
@@ -88,6 +92,10 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     let titles = widest(matches.iter().map(|&i| TABLE[i].title)) + GAP;
     let room = (list.width as usize).saturating_sub(INDENT + keys + titles);
     let mut lines = vec![];
+    if !searched {
+        lines.push(HelpLine::Heading("What do you want to do?"));
+        lines.extend(tasks::of(model).into_iter().map(|(key, told)| HelpLine::Task(key, told)));
+    }
     for (place, &i) in matches.iter().enumerate() {
         let entry = &TABLE[i];
         if place == 0 || TABLE[matches[place - 1]].scope != entry.scope {
@@ -103,10 +111,16 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
     let of_cursor = |line: &HelpLine| matches!(line, HelpLine::Entry { place, .. } if *place == filter.cursor);
     let last = lines.iter().rposition(of_cursor).unwrap_or(0);
     // Keep the selected line in the middle, so that a page of the cursor is a page of the list.
+    let last = if filter.cursor == 0 { 0 } else { last };
     let first = (last + 1).saturating_sub(places.len() / 2).min(lines.len().saturating_sub(places.len()));
     for (&place, line) in places.iter().zip(lines.iter().skip(first)) {
         let spans = match line {
             HelpLine::Heading(title) => vec![Span::styled(*title, model.appearance.theme.fg(Role::Muted))],
+            HelpLine::Task(key, told) => vec![
+                Span::raw(" ".repeat(INDENT)),
+                Span::styled(fit(key, TASK_KEY), model.appearance.theme.bold(Role::Accent)),
+                Span::styled(*told, model.appearance.theme.fg(Role::Text)),
+            ],
             HelpLine::Entry { place, first, help } => {
                 let i = matches[*place];
                 let (key, title) =

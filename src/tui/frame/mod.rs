@@ -21,6 +21,7 @@ mod no_plan;
 mod open;
 mod panel;
 mod schedules;
+mod tasks;
 mod term;
 
 use ratatui::{

@@ -33,7 +33,10 @@ impl Session {
             name if name == Measure::IterationTime.name() => Measure::TimePerSample.name(),
             name => name,
         };
-        (0..self.planners.len())
+        // Its own line is the first.
+        let others = (0..self.planners.len()).filter(|&i| i != self.planner);
+        std::iter::once(self.planner)
+            .chain(others)
             .filter(|&i| self.refusals[i].is_none() && (self.stands_alone(i) || i == self.planner))
             .filter(|&i| like(i) == like(self.planner))
             .filter(|&i| {
