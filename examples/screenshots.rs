@@ -26,7 +26,9 @@ fn main() -> ExitCode {
 
 fn draw(folder: &Path) -> Result<Vec<String>, String> {
     let placement = workload::load(Path::new(PLACEMENT)).map_err(|error| error.to_string())?;
-    let mut names = tui::screenshots(folder, &Arc::new(placement)).map_err(|error| error.to_string())?;
+    let model = workload::load(Path::new("llama-3-70b")).map_err(|error| error.to_string())?;
+    let mut names =
+        tui::screenshots(folder, &Arc::new(placement), &Arc::new(model)).map_err(|error| error.to_string())?;
     let film = tui::film().map_err(|error| error.to_string())?;
     fs::write(folder.join("tour.svg"), film).map_err(|error| format!("tour.svg cannot be written: {error}"))?;
     names.push("tour.svg".into());

@@ -64,8 +64,8 @@ struct LookArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Session and configuration")]
 struct StartArgs {
-    /// Plays a tour of the built-in workload; Space pauses it, any other key ends it
-    #[arg(long, conflicts_with_all = ["workload", "watch"])]
+    /// Plays a tour of the built-in workload, or of a model to be trained; Space pauses it, any other key ends it
+    #[arg(long, conflicts_with = "watch")]
     demo: bool,
     /// Reads and plans the workload again whenever its file changes
     #[arg(long)]
@@ -110,6 +110,12 @@ impl ScreenArgs {
             Some(_) => self.limits.over(as_read.clone())?,
             None => as_read.clone(),
         };
+        if self.start.demo && self.workload.is_some() && workload.training().is_none() {
+            return Err(Failure::refused(
+                format!("--demo has no tour of {}", workload.name),
+                "leave the workload out, or name a model to be trained: plantui llama-3-70b --demo",
+            ));
+        }
         let mut dials_asked =
             self.limits.training.changed_dials(&self.planning.settings, self.limits.topology.is_some());
         dials_asked.extend(self.limits.profile.changed_dial(&self.planning.settings));

@@ -2,15 +2,19 @@
 
 use std::time::Instant;
 
+use crate::workload::Workload;
+
 use super::{
     action::TABLE,
     keymap::Keymap,
-    tour::{Step, TOUR},
+    tour::{self, Step},
 };
 
 /// Position in the tour.
 #[derive(Debug, Clone)]
 pub(super) struct Demo {
+    /// Steps of the tour.
+    pub(super) steps: &'static [Step],
     /// Index of the step.
     pub(super) step: usize,
     /// Number of its actions that are done.
@@ -22,14 +26,14 @@ pub(super) struct Demo {
 }
 
 impl Demo {
-    /// Tour at its beginning.
-    pub(super) fn new(now: Instant) -> Demo {
-        Demo { step: 0, done: 0, due: now, held: false }
+    /// Tour of a workload at its beginning.
+    pub(super) fn new(workload: &Workload, now: Instant) -> Demo {
+        Demo { steps: tour::of(workload), step: 0, done: 0, due: now, held: false }
     }
 
     /// Step that is shown.
     pub(super) fn shown(&self) -> &'static Step {
-        &TOUR[self.step]
+        &self.steps[self.step]
     }
 }
 

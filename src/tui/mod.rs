@@ -54,6 +54,7 @@ mod svg;
 mod terminal;
 pub mod theme;
 mod tour;
+mod tour_of_model;
 mod turned;
 mod update;
 mod views;

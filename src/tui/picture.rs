@@ -11,9 +11,10 @@ use super::{
     request::{ScreenError, ScreenRequest},
     svg::{SvgStyle, buffer_to_svg, buffers_to_svg},
     theme::Depth,
-    tour::{Step, TOUR},
+    tour::{self, Step},
 };
 use crate::{
+    cluster::LimitKind,
     tui::{frame, views::overview::slide::SIZE as SLIDE},
     workload::{self, Workload},
 };
@@ -43,15 +44,21 @@ fn svg(buffer: &Buffer, light: bool, view: View) -> String {
 
 /// Size of the README's pictures, cells.
 const SIZE: (u16, u16) = (120, 36);
+/// Size of the pictures of a model, whose layout and figures are longer, cells.
+const WIDE: (u16, u16) = (140, 40);
 /// Size of the animated picture, cells.
 const FILM: (u16, u16) = (100, 30);
 
-/// Draws the README's pictures into a folder: those of the tour of the built-in workload, and one of a device
-/// placement. Returns their names.
+/// Draws the README's pictures into a folder: those of the tours of the built-in workload and of a model to be trained,
+/// and one of a device placement. Returns their names.
 ///
 /// # Errors
 /// [`ScreenError`] if the screen cannot be created or a file cannot be written.
-pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<String>, ScreenError> {
+pub fn screenshots(
+    folder: &Path,
+    placement: &Arc<Workload>,
+    model: &Arc<Workload>,
+) -> Result<Vec<String>, ScreenError> {
     std::fs::create_dir_all(folder)?;
     let builtin = Arc::new(workload::builtin());
     let mut names = vec![];
@@ -64,12 +71,20 @@ pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<Strin
         [("dark", "", &["overview", "stages", "devices", "timeline"][..]), ("light", "-light", &["overview"][..])]
     {
         let mut screen = Offscreen::new(posed(&builtin, theme), SIZE.0, SIZE.1)?;
-        for step in TOUR {
+        for step in tour::of(&builtin) {
             screen.play(step);
             screen.rest();
             if let Some(name) = step.picture.filter(|name| wanted.contains(name)) {
                 keep(format!("{name}{suffix}.svg"), screen.svg())?;
             }
+        }
+    }
+    let mut screen = Offscreen::new(posed_model(model), WIDE.0, WIDE.1)?;
+    for step in tour::of(model) {
+        screen.play(step);
+        screen.rest();
+        if let Some(name) = step.picture {
+            keep(format!("{name}.svg"), screen.svg())?;
         }
     }
     let mut screen = Offscreen::new(posed(placement, "dark"), SIZE.0, SIZE.1)?;
@@ -84,11 +99,12 @@ pub fn screenshots(folder: &Path, placement: &Arc<Workload>) -> Result<Vec<Strin
 /// # Errors
 /// [`ScreenError`] if the screen cannot be created.
 pub fn film() -> Result<String, ScreenError> {
-    let mut request = posed(&Arc::new(workload::builtin()), "dark");
+    let workload = Arc::new(workload::builtin());
+    let mut request = posed(&workload, "dark");
     request.demo = true;
     let mut screen = Offscreen::new(request, FILM.0, FILM.1)?;
     let mut frames = vec![];
-    for (i, step) in TOUR.iter().enumerate() {
+    for (i, step) in tour::of(&workload).iter().enumerate() {
         if let Some(demo) = &mut screen.model.demo {
             demo.step = i;
         }
@@ -103,6 +119,14 @@ pub fn film() -> Result<String, ScreenError> {
     }
     let style = SvgStyle { title: "plantui: a tour".into(), ..SvgStyle::dark() };
     Ok(buffers_to_svg(&frames, &style))
+}
+
+/// The same for a model to be trained, on the devices and with the batch of the README.
+fn posed_model(model: &Arc<Workload>) -> ScreenRequest {
+    let mut request = posed(model, "dark");
+    request.overrides.set(LimitKind::Devices, Some(64.0));
+    request.overrides.set(LimitKind::Batch, Some(128.0));
+    request
 }
 
 /// Request for a screen without the user's own settings.

@@ -5,7 +5,8 @@
 
 use ratatui::crossterm::event::KeyCode;
 
-use super::{action::Action, place::Focus, views::list::View};
+use super::{action::Action, place::Focus, tour_of_model, views::list::View};
+use crate::workload::Workload;
 
 /// Action of a step.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +38,11 @@ use Action as A;
 use Does::{Act, Focus as Hears, Press};
 
 const DOWN: Does = Act(A::Down);
+
+/// Tour of a workload: that of a model to be trained, or that of the built-in one.
+pub(super) fn of(workload: &Workload) -> &'static [Step] {
+    if workload.training().is_some() { tour_of_model::TOUR } else { TOUR }
+}
 
 /// The tour of the built-in workload.
 pub(super) static TOUR: &[Step] = &[

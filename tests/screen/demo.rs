@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use plantui::{
+    cluster::LimitKind,
     tui::{Offscreen, View, film},
     workload,
 };
@@ -43,6 +44,30 @@ fn it_plays_to_its_end_without_a_key() {
         }
         assert_eq!(screen.view(), View::Overview);
     }
+}
+
+#[test]
+fn a_model_has_a_tour_of_its_own() {
+    let model = Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"));
+    let mut request = request(model);
+    request.overrides.set(LimitKind::Devices, Some(64.0));
+    request.overrides.set(LimitKind::Batch, Some(128.0));
+    request.demo = true;
+    let mut screen = Offscreen::new(request, 120, 36).expect("the request can be met");
+    let first = screen.text();
+    let (mut views, mut texts) = (vec![], String::new());
+    for _ in 0..100 {
+        texts += &play(&mut screen, 1);
+        views.push(screen.view());
+    }
+    for view in [View::Frontier, View::Hardware, View::Devices, View::Stages, View::History] {
+        assert!(views.contains(&view), "{view:?} is not shown");
+    }
+    for part in ["TP 8", "side by side", "stay in the machine", "If machine 0 fails"] {
+        assert!(texts.contains(part), "`{part}` is never shown");
+    }
+    let layout = |text: &str| text.lines().find(|line| line.contains("ZeRO-1")).map(str::to_string);
+    assert_eq!(layout(&screen.text()), layout(&first), "the tour leaves the plan as it was");
 }
 
 #[test]

@@ -94,15 +94,35 @@ fn a_theme_that_is_not_there_is_refused() {
 #[test]
 fn the_pictures_are_of_the_real_views() {
     let dir = tempfile::tempdir().unwrap();
-    let names = plantui::tui::screenshots(dir.path(), &training()).unwrap();
+    let model = Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"));
+    let names = plantui::tui::screenshots(dir.path(), &training(), &model).unwrap();
     assert_eq!(
         names,
-        ["overview.svg", "stages.svg", "devices.svg", "timeline.svg", "overview-light.svg", "placement.svg"]
+        [
+            "overview.svg",
+            "stages.svg",
+            "devices.svg",
+            "timeline.svg",
+            "overview-light.svg",
+            "model.svg",
+            "frontier.svg",
+            "hardware.svg",
+            "placement.svg"
+        ]
     );
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
-    for (name, part) in
-        names.iter().zip(["idle", "limited by 4 stages alike", "slowest", "1F1B", "idle", "optimal among"])
-    {
+    let parts = [
+        "idle",
+        "limited by 4 stages alike",
+        "slowest",
+        "1F1B",
+        "idle",
+        "per device",
+        "recompute",
+        "b200",
+        "optimal among",
+    ];
+    for (name, part) in names.iter().zip(parts) {
         let picture = read(name);
         assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"), "{name}");
         assert!(picture.contains(part), "{name} has no `{part}`");
@@ -110,7 +130,7 @@ fn the_pictures_are_of_the_real_views() {
     assert_ne!(read("overview.svg"), read("overview-light.svg"));
     // The same again, to the last byte: nothing in them depends on the clock.
     let again = tempfile::tempdir().unwrap();
-    plantui::tui::screenshots(again.path(), &training()).unwrap();
+    plantui::tui::screenshots(again.path(), &training(), &model).unwrap();
     assert!(names.iter().all(|name| std::fs::read_to_string(again.path().join(name)).unwrap() == read(name)));
 }
 

@@ -13,7 +13,6 @@ use crate::tui::{
     model::Model,
     paint::text::wrap,
     theme::Role,
-    tour::TOUR,
 };
 
 /// Maximum width of a caption, cells.
@@ -28,7 +27,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, demo: &Demo
     let place = Rect { x, y: area.bottom().saturating_sub(height + 1), width, height }.intersection(area);
     frame.render_widget(Clear, place);
     frame.buffer_mut().set_style(place, theme.base());
-    let title = format!(" tour, {} of {}{} ", demo.step + 1, TOUR.len(), if demo.held { ", held" } else { "" });
+    let title = format!(" tour, {} of {}{} ", demo.step + 1, demo.steps.len(), if demo.held { ", held" } else { "" });
     frame.render_widget(bordered(theme, true).title(Span::styled(title, theme.bold(Role::Focus))), place);
     let text: Vec<Line<'_>> = lines.into_iter().map(|line| Line::styled(line, theme.bold(Role::Text))).collect();
     let inner = inside(place);

@@ -111,6 +111,7 @@ impl Model {
         let kept =
             session.as_ref().map_or_else(|| request.overrides.clone(), |session| session.limits(&request.overrides));
         let unstated = request.defaults.unstated_by(&workload.limits);
+        let demo = request.demo.then(|| Demo::new(&workload, Instant::now()));
         let limits = family::resolve(&workload, &kept.or(&unstated))
             .map_err(|missing| ScreenError::MissingLimit { name: workload.source.clone(), missing })?;
         let first_limits =
@@ -197,7 +198,7 @@ impl Model {
             focus: Focus::View,
             overlay: None,
             message: told,
-            demo: request.demo.then(|| Demo::new(Instant::now())),
+            demo,
         };
         if let Some(session) = session {
             model.restore(&session, &asked);

@@ -10,7 +10,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use crate::tui::{
     effect::Effects,
     model::{Model, Tone},
-    tour::{Does, TOUR},
+    tour::Does,
 };
 
 /// Pause between two actions of a step.
@@ -39,7 +39,7 @@ impl Model {
         demo.step += 1;
         demo.done = 0;
         demo.due = now + PACE;
-        if demo.step == TOUR.len() {
+        if demo.step == demo.steps.len() {
             self.demo = None;
         }
         vec![]

@@ -126,7 +126,9 @@ fn lines(state: &State, (row, column): (usize, usize), devices: u32, price: Opti
         None => vec![("…".into(), Role::Muted)],
         Some(Err(reason)) => vec![(format!("✗ {reason}"), Role::Bad)],
         Some(Ok(own)) => {
-            let rate = units::number(own.figures.per_device());
+            // The mark for a figure without evidence must not be cut: rates of three digits have no fraction.
+            let rate = own.figures.per_device();
+            let rate = if rate >= 100.0 { format!("{rate:.0}") } else { units::number(rate) };
             let cost = cost(own, devices, price, state.tokens);
             let days = cost.and_then(|cost| cost.days).map(|days| format!("{} d", units::number(days)));
             let total = cost.and_then(|cost| cost.total).map(|total| format!("  {}", units::money(total)));
