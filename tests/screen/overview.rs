@@ -54,6 +54,24 @@ fn families() -> Vec<(&'static str, ScreenRequest)> {
 }
 
 #[test]
+fn the_stage_under_the_cursor_is_the_same_in_all_views() {
+    let mut screen = overview(native(&Arc::new(workload::builtin())), 120, 36);
+    let limiting = stage(&screen.text());
+    screen.keys("21");
+    assert_eq!(stage(&screen.text()), limiting, "nobody pointed at another stage");
+    screen.keys("2");
+    screen.draw();
+    (0..3).for_each(|_| press(&mut screen, KeyCode::Down));
+    assert!(screen.text().contains("█ Stage 4"), "{}", screen.text());
+    screen.keys("1");
+    assert_eq!(stage(&screen.text()), "4");
+    screen.keys("4");
+    assert!(line(&screen.text(), "▌▸ 4 ").contains("×8"), "{}", screen.text());
+    screen.keys("63");
+    assert!(line(&screen.text(), "▌▸ 24–31").contains("● 4"), "{}", screen.text());
+}
+
+#[test]
 fn every_family_has_its_picture() {
     for (family, request) in families() {
         let mut screen = overview(request, 80, 24);

@@ -122,7 +122,9 @@ fn the_selected_device_is_told_in_figures() {
     assert_ne!(line(&screen.text(), "sends to"), before);
     screen.keys("4");
     let text = screen.text();
-    assert!(text.contains("acc 1") && text.contains("on accelerator 1"), "{text}");
+    // The stage under the cursor is the same in all views.
+    assert!(line(&text, "▌  CPU 1").contains('▏') && text.contains("idle: CPU 1 until"), "{text}");
+    assert!(text.contains("a CPU has no limit"), "{text}");
 }
 
 #[test]

@@ -380,6 +380,11 @@ pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{:.1}%", share * 100.0) } else { "-".into() }
 }
 
+/// Proven gap as a percentage: as [`percent`], but a gap that is not closed is never told as 0.
+pub fn gap(share: f64) -> String {
+    percent(if share > 0.0 { share.max(0.001) } else { share })
+}
+
 /// Fraction as a whole percentage: `91%`.
 pub fn percent_whole(share: f64) -> String {
     if share.is_finite() { format!("{:.0}%", share * 100.0) } else { "-".into() }
@@ -388,6 +393,11 @@ pub fn percent_whole(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_open_gap_is_never_none() {
+        assert_eq!((gap(0.0), gap(0.0003), gap(0.0084)), ("0.0%".into(), "0.1%".into(), "0.8%".into()));
+    }
 
     #[test]
     fn differences_are_told_in_words() {

@@ -41,7 +41,7 @@ impl Outcome {
             (Status::Optimal, _) => "optimal".into(),
             (Status::Feasible, Some(gap)) => match self.proof().and_then(|proof| proof.weak()) {
                 Some(weak) => weak,
-                None => format!("within {} of optimal", units::percent(gap)),
+                None => format!("within {} of optimal", units::gap(gap)),
             },
             (Status::Feasible, None) => "no bound".into(),
             (Status::Infeasible, _) => "no feasible plan".into(),
@@ -74,7 +74,7 @@ impl Proof {
         };
         match self.gap {
             _ if self.is_closed() => format!("optimal {of}"),
-            Some(gap) => self.weak().unwrap_or_else(|| format!("within {} of optimal {of}", units::percent(gap))),
+            Some(gap) => self.weak().unwrap_or_else(|| format!("within {} of optimal {of}", units::gap(gap))),
             None => "no bound".into(),
         }
     }
@@ -89,7 +89,7 @@ impl fmt::Display for Proof {
         match (self.weak(), self.gap) {
             (Some(weak), _) => write!(f, "{weak}: {goal}")?,
             (None, Some(gap)) if gap > CLOSED => {
-                write!(f, "within {} of the {goal}", units::percent(gap))?;
+                write!(f, "within {} of the {goal}", units::gap(gap))?;
                 self.bound.map_or(Ok(()), |bound| write!(f, " ({side} bound {})", self.measure.show(bound)))?;
             }
             (None, Some(_)) => write!(f, "optimal: {goal}")?,

@@ -77,7 +77,7 @@ impl Column {
                 let gap = match figure {
                     ..=1e-9 => "proven".into(),
                     _ if figure > WEAK_GAP => "weak bound".into(),
-                    _ => units::percent(figure),
+                    _ => units::gap(figure),
                 };
                 // A remark of the entry names the plans of the proof.
                 if entry.proven_among.is_some() { gap + "*" } else { gap }

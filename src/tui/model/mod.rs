@@ -67,6 +67,8 @@ pub(super) struct Model {
     pub layout: LayoutKnobs,
     /// Shown view.
     pub view: View,
+    /// Stage that somebody pointed at, for all views, and the one that the shown view had when it was opened.
+    pub pointed: (Option<usize>, Option<usize>),
     /// State of each view.
     pub views: Views,
     /// Part that receives the arrow keys.
@@ -194,6 +196,7 @@ impl Model {
             layout: LayoutKnobs::default(),
             panel: Panel { folded: None, cursor: 0, others_unfolded: false, editing: None },
             view: View::ALL[0],
+            pointed: (None, None),
             views: Views::default(),
             focus: Focus::View,
             overlay: None,

@@ -129,6 +129,16 @@ impl MemoryChart<'_> {
         if area.height < 2 || columns == 0 {
             return;
         }
+        let names = &self.simulated.shown.names;
+        let caption = names.caption(self.stage);
+        if names.is_cpu(self.stage) {
+            let told = format!(
+                "{} {caption}: a CPU has no limit",
+                fit(&fit_right("memory", usize::from(label) - 1), label.into()).trim_end()
+            );
+            buffer.set_stringn(area.x, area.y, told, area.width.into(), self.theme.fg(Role::Muted));
+            return;
+        }
         let most = if area.height >= 5 { 2 } else { 1 };
         let head = flow(self.legend(), " ", columns.into(), most);
         let top = (head.len() as u16).min(area.height - 1);
@@ -143,7 +153,6 @@ impl MemoryChart<'_> {
         }
         let muted = self.theme.fg(Role::Muted);
         let value = units::bytes_beside(peak, self.limit);
-        let caption = self.simulated.shown.names.caption(self.stage);
         let names = [("memory", muted), (caption, muted), (value.as_str(), self.theme.bold(Role::Text))];
         for (y, (text, style)) in (0..area.height).zip(names) {
             let text = fit(&fit_right(text, usize::from(label) - 1), label.into());

@@ -20,7 +20,7 @@ pub(in crate::tui) fn status(status: Status, gap: Option<f64>, theme: &Theme) ->
         Status::Optimal => Span::styled("✓ optimal", theme.bold(Role::Good)),
         // Close enough to need no warning.
         Status::Feasible if gap.is_some_and(|gap| gap <= NEAR) => {
-            let gap = units::percent(gap.unwrap_or_default());
+            let gap = units::gap(gap.unwrap_or_default());
             Span::styled(format!("≈ within {gap}"), theme.bold(Role::Good))
         }
         Status::Feasible => Span::styled(format!("≈ feasible{}", open_gap(gap)), theme.bold(Role::Warning)),
@@ -36,7 +36,7 @@ fn open_gap(gap: Option<f64>) -> String {
     match gap {
         None => String::new(),
         Some(gap) if gap > WEAK_GAP => ", bound too weak".into(),
-        Some(gap) => format!(", gap {}", units::percent(gap)),
+        Some(gap) => format!(", gap {}", units::gap(gap)),
     }
 }
 

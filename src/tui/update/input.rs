@@ -77,8 +77,11 @@ impl Model {
             Some(Action::Back) if had_message && self.planning.running.is_none() => vec![],
             Some(action) => self.act(action),
             None => {
-                let belongs = self.appearance.keymap.elsewhere(key).map(Scope::title);
-                let told = belongs.map(|title| format!("this key does nothing here: it belongs to {title}"));
+                let belongs = self.appearance.keymap.elsewhere(key);
+                let told = belongs.map(|scope| match scope {
+                    Scope::Trained => "this key is for models to be trained, such as `plantui llama-3-70b`".into(),
+                    scope => format!("this key does nothing here: it belongs to {}", scope.title()),
+                });
                 self.message = told.map(|told| (Tone::Refused, told));
                 vec![]
             }

@@ -82,10 +82,17 @@ impl Model {
             Action::Suspend => return vec![Effect::Suspend],
             Action::Back => return self.back(),
             Action::Show(view) => {
+                let stage = self.view.behaviour().stage(self);
+                let moved = stage.is_some() && stage != self.pointed.1;
+                let pointed = if moved { stage } else { self.pointed.0 };
                 self.view = view;
                 // Who turns knobs goes on turning them.
                 let turns = self.focus == Focus::Layout;
                 let effects = view.behaviour().opened(self);
+                if let Some(stage) = pointed.filter(|stage| view.behaviour().stage(self) != Some(*stage)) {
+                    view.behaviour().point_at(self, stage);
+                }
+                self.pointed = (pointed, view.behaviour().stage(self));
                 if turns {
                     self.focus = Focus::Layout;
                 }

@@ -108,6 +108,14 @@ pub(super) trait ViewBehaviour: Sync {
         vec![]
     }
 
+    /// Stage under its cursor, once somebody has put it there.
+    fn stage(&self, _: &Model) -> Option<usize> {
+        None
+    }
+
+    /// Puts the cursor on a stage.
+    fn point_at(&self, _: &mut Model, _stage: usize) {}
+
     /// Scrolls to a moved playhead, in an iteration of `_batch_s` seconds.
     fn seek(&self, _: &mut Model, _batch_s: f64) {}
 

@@ -13,7 +13,10 @@ use ratatui::{
     layout::{Position, Rect},
 };
 
-use self::{keys::TAB, state::State};
+use self::{
+    keys::TAB,
+    state::{DeviceRow, State},
+};
 use crate::tui::{
     action::Action,
     effect::Effects,
@@ -59,6 +62,19 @@ impl ViewBehaviour for Devices {
                 (Action::FailMachine, "its machine fails"),
             ],
             (false, false) => &[],
+        }
+    }
+
+    fn stage(&self, model: &Model) -> Option<usize> {
+        match model.device_rows().get(model.views.devices.cursor)? {
+            DeviceRow::Stage(stage) | DeviceRow::Device(stage, _) => Some(*stage),
+            DeviceRow::Unused => None,
+        }
+    }
+
+    fn point_at(&self, model: &mut Model, stage: usize) {
+        if let Some(row) = model.device_rows().iter().position(|row| row.stage() == stage) {
+            model.views.devices.cursor = row;
         }
     }
 

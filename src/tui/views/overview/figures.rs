@@ -270,7 +270,7 @@ fn standing(shown: &ShownRun, theme: &Theme) -> Option<Figure> {
             standing.map(|figure| Figure { brief: "bound too weak", ..figure })
         }
         (_, Some(gap)) if gap.is_finite() => {
-            let told = format!("within {}", units::percent(gap));
+            let told = format!("within {}", units::gap(gap));
             // Only the start of the proven space; Stages shows all of it.
             let plans = shown.outcome.proven_among.as_deref().and_then(|plans| plans.split(',').next());
             let of = plans.map_or("of the optimum".into(), |plans| format!("of the best of {plans}"));

@@ -89,6 +89,14 @@ impl ViewBehaviour for Overview {
         model.simulation.leave_playhead()
     }
 
+    fn stage(&self, model: &Model) -> Option<usize> {
+        model.views.overview.stage().filter(|_| model.views.overview.walked)
+    }
+
+    fn point_at(&self, model: &mut Model, stage: usize) {
+        model.views.overview.point_at(stage);
+    }
+
     fn edited_row(&self, model: &Model) -> Vec<u32> {
         model.views.overview.stage().map(|stage| stage as u32).into_iter().collect()
     }

@@ -34,6 +34,11 @@ impl State {
         *self = laid;
     }
 
+    /// Puts the cursor on a stage of the next map.
+    pub(in crate::tui) fn point_at(&mut self, stage: usize) {
+        (self.wanted, self.walked, self.map) = (Some(stage), true, None);
+    }
+
     /// Stage under the cursor.
     pub(in crate::tui) fn stage(&self) -> Option<usize> {
         let (_, map) = self.map.as_ref()?;

@@ -65,6 +65,14 @@ impl ViewBehaviour for Stages {
         Some(&mut model.views.stages)
     }
 
+    fn stage(&self, model: &Model) -> Option<usize> {
+        model.views.stages.selected().first().map(|&stage| stage as usize)
+    }
+
+    fn point_at(&self, model: &mut Model, stage: usize) {
+        model.views.stages.select(&[stage as u32]);
+    }
+
     fn edited_row(&self, model: &Model) -> Vec<u32> {
         model.views.stages.selected().to_vec()
     }

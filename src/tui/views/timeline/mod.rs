@@ -70,6 +70,18 @@ impl ViewBehaviour for Timeline {
         true
     }
 
+    fn stage(&self, model: &Model) -> Option<usize> {
+        let rows = model.timeline_rows(model.simulation.simulated.as_ref()?);
+        rows.get(model.views.timeline.row).map(|&(stage, _)| stage)
+    }
+
+    fn point_at(&self, model: &mut Model, stage: usize) {
+        let Some(simulated) = &model.simulation.simulated else { return };
+        if let Some(row) = model.timeline_rows(simulated).iter().position(|&(of, _)| of == stage) {
+            model.views.timeline.row = row;
+        }
+    }
+
     fn seek(&self, model: &mut Model, batch_s: f64) {
         model.views.timeline.show(model.simulation.playing.at_s, batch_s);
     }
