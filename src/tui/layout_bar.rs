@@ -334,10 +334,14 @@ fn neighbours(axis: Axis, number: u32, devices: u32) -> [Vec<u32>; 2] {
     }
 }
 
-/// Degrees of a layout in short, without those of 1: `TP 4 CP 2 PP 4`.
+/// Degrees of a layout in short, without those of 1: `TP 4 CP 2 PP 4 ×5 DP 2`.
 pub(super) fn degrees(layout: &Layout, gap: &str) -> String {
     let axes = [Axis::Tensor, Axis::Context, Axis::Pipeline, Axis::Data, Axis::Expert].into_iter();
-    let degree = |axis: Axis| axis.of(layout).filter(|n| *n > 1).map(|n| format!("{}{gap}{n}", axis.label()));
+    let times = Axis::Virtual.of(layout).filter(|n| *n > 1).map_or_else(String::new, |n| format!("{gap}×{n}"));
+    let degree = |axis: Axis| {
+        let times = if axis == Axis::Pipeline { times.as_str() } else { "" };
+        axis.of(layout).filter(|n| *n > 1).map(|n| format!("{}{gap}{n}{times}", axis.label()))
+    };
     axes.filter_map(degree).collect::<Vec<_>>().join(" ")
 }
 

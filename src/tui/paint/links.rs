@@ -136,9 +136,10 @@ impl Matrix<'_> {
 
     /// Amount of a flow, and load of its link.
     fn figure(&self, flow: &StageTraffic) -> String {
+        let amount = flow.amount.text_beside(self.shown.limits.memory_limit());
         match self.busy(flow.from, flow.to) {
-            Some(busy) => format!("{} {}", flow.amount.text(), crate::units::percent_whole(busy)),
-            None => flow.amount.text(),
+            Some(busy) => format!("{amount} {}", crate::units::percent_whole(busy)),
+            None => amount,
         }
     }
 

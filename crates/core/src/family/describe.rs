@@ -35,6 +35,14 @@ impl Amount {
         }
     }
 
+    /// Value with its unit, binary or decimal as that of a memory limit in bytes.
+    pub fn text_beside(self, limit: f64) -> String {
+        match self {
+            Amount::Bytes(bytes) => units::bytes_like(bytes, limit),
+            Amount::Seconds(seconds) => units::seconds(seconds),
+        }
+    }
+
     /// Value with its unit.
     pub fn text(self) -> String {
         match self {

@@ -265,7 +265,7 @@ fn draw_detail(
         of.sort_by(|a, b| b.amount.value().total_cmp(&a.amount.value()));
         let texts = of.iter().map(|flow| {
             let other = if incoming { flow.from } else { flow.to };
-            format!("{} ({})", on(other), flow.amount.text())
+            format!("{} ({})", on(other), flow.amount.text_beside(shown.limits.memory_limit()))
         });
         let list: Vec<String> = texts.collect();
         if list.is_empty() { "no other".into() } else { list.join(", ") }

@@ -115,7 +115,8 @@ fn told(shown: &ShownRun, part: Option<(usize, usize)>) -> String {
     let most = shown.traffic.iter().max_by(|a, b| a.amount.value().total_cmp(&b.amount.value()));
     let name = |stage| shown.names.long(stage);
     let most = most.map_or(String::new(), |flow| {
-        format!("most from {} to {}: {}", name(flow.from), name(flow.to), flow.amount.text())
+        let amount = flow.amount.text_beside(shown.limits.memory_limit());
+        format!("most from {} to {}: {amount}", name(flow.from), name(flow.to))
     });
     let part = part.map_or(String::new(), |(drawn, all)| format!("the {drawn} heaviest of {all}, "));
     format!("{part}{most}, {}", family::of(&shown.workload).flows_of())

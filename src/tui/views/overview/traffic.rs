@@ -20,7 +20,7 @@ pub(super) fn rows(shown: &ShownRun, stage: usize) -> Vec<(&'static str, String)
             many => format!("{} {}s", many.len(), shown.names.noun),
         };
         let sum = flows.iter().map(|(_, amount)| amount.value()).sum();
-        Some((name, format!("{whom}, {}", flows[0].1.with(sum).text())))
+        Some((name, format!("{whom}, {}", flows[0].1.with(sum).text_beside(shown.limits.memory_limit()))))
     };
     let rows = [
         told("to", |flow: &StageTraffic| (flow.from, flow.to)),

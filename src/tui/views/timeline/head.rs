@@ -143,6 +143,9 @@ fn legend(simulated: &Simulated, (from, to): (f64, f64), theme: &Theme, shades: 
     let entries = strip::legend(simulated).into_iter().filter(|entry| !entry.thin);
     let mut phrases: Vec<Phrase> =
         entries.map(|entry| vec![sign(entry), Span::styled(format!(" {} ", entry.word), muted)]).collect();
+    if simulated.shown.operators.is_some() {
+        phrases.push(vec![Span::styled("with their transfers and all-reduces ", muted)]);
+    }
     if !simulated.pipeline.transfers.is_empty() {
         if shades.coloured() {
             let mark = |activations| Span::styled("━", Style::new().fg(send_color(shades, activations)));
