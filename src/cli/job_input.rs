@@ -10,7 +10,7 @@ use crate::{
     },
     jobs::{self, Job, ReadOptions},
     notice,
-    plan::{Configuration, Plan},
+    plan::Plan,
     source::LoadError,
     study::improve::ExistingRun,
     workload::{
@@ -121,14 +121,6 @@ impl JobInput {
 pub(super) fn plan(workload: &Workload, resolved: &ResolvedRequest, job: &Job) -> Result<Plan, Failure> {
     let no_plan = || Failure::refused(format!("{}: the job has no plan", job.source), "");
     let profile = workload.training().ok_or_else(no_plan)?;
-    let run = &resolved.run;
-    let configuration = Configuration {
-        layers: run.layers.clone(),
-        head_alone: run.head_alone,
-        zero_bubble: run.zero_bubble,
-        ..profile.configuration(run.layout, run.recompute)
-    };
-    let split = configured::split(profile, &configuration).ok_or_else(no_plan)?;
     debug_assert!(family::of(workload).has_platform(), "a job is a model to be trained");
-    Ok(configured::plan(profile, configuration, &split))
+    configured::plan_of_run(profile, &resolved.run).ok_or_else(no_plan)
 }

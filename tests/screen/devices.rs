@@ -38,7 +38,7 @@ fn devices_are_drawn_on_their_machines_and_links_between_stages_are_told() {
         let text = screen.text();
         line(&text, "who sends to whom");
         let first = line(&text, "stage 1 m 1");
-        assert!(first.contains("MiB") && first.contains('%'), "{first}");
+        assert!(first.contains(" MB") && first.contains('%'), "{first}");
         // A small screen has no room for both.
         assert_eq!(text.contains("devices on their machines"), height > 24, "{text}");
         assert!(!text.contains("slowestmemory"), "{text}");

@@ -96,6 +96,16 @@ fn two_layouts_stand_side_by_side_with_each_change_and_alike_ones_alone() {
     }
     screen.keys("v");
     compare("frontier-beside-120x36", &mut screen);
+    // One change of several is taken by itself.
+    let changes = screen.text().lines().filter(|line| line.contains(" for ") && line.contains('▄')).count();
+    if changes > 1 {
+        (1..changes).for_each(|_| press(&mut screen, KeyCode::Up));
+        press(&mut screen, KeyCode::Enter);
+        let text = screen.text();
+        assert!(text.contains("taken; 0 returns to the planner's plan"), "{text}");
+        screen.keys("05v");
+        screen.draw();
+    }
     press(&mut screen, KeyCode::Esc);
     assert!(screen.text().contains("slower"), "the table is back\n{}", screen.text());
 }

@@ -88,6 +88,7 @@ impl Model {
                 self.view = view;
                 // Who turns knobs goes on turning them.
                 let turns = self.focus == Focus::Layout;
+                self.focus = Focus::View;
                 let effects = view.behaviour().opened(self);
                 if let Some(stage) = pointed.filter(|stage| view.behaviour().stage(self) != Some(*stage)) {
                     view.behaviour().point_at(self, stage);

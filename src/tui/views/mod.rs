@@ -26,7 +26,7 @@ use super::{
     action::{Action, Scope},
     effect::Effects,
     marks::Marks,
-    model::{Focus, Hit, Model},
+    model::{Hit, Model},
     simulated::Simulated,
     widget::tree::TreePane,
 };
@@ -65,9 +65,8 @@ pub(super) trait ViewBehaviour: Sync {
         false
     }
 
-    /// Handles the opening of the view, which gives it the focus.
-    fn opened(&self, model: &mut Model) -> Effects {
-        model.focus = Focus::View;
+    /// Handles the opening of the view, which has the focus.
+    fn opened(&self, _: &mut Model) -> Effects {
         vec![]
     }
 

@@ -17,7 +17,9 @@ use plantui_core::{
 pub struct Step {
     /// The change: `TP 4 for 8, CP 2 for 1`.
     pub what: String,
-    /// Prediction with all changes so far.
+    /// Run with all changes so far.
+    pub run: TrainingRun,
+    /// Prediction of it.
     pub estimate: Estimate,
 }
 
@@ -98,7 +100,7 @@ pub fn steps(profile: &TrainingProfile, from: &TrainingRun, to: &TrainingRun) ->
         };
         let taken = left.remove(at);
         run = next;
-        steps.push(Step { what: taken.what, estimate });
+        steps.push(Step { what: taken.what, run: run.clone(), estimate });
     }
     steps
 }

@@ -60,6 +60,8 @@ struct Side {
 pub(in crate::tui) struct Pair {
     sides: [Side; 2],
     steps: Vec<Step>,
+    /// Index of the selected change.
+    change: usize,
     /// Memory that stays free, bytes.
     reserve: f64,
     limit: f64,
@@ -89,7 +91,29 @@ impl Pair {
         let steps = improve::steps(profile, &run(a), &run(b));
         let reserve = profile.settings.reserve_bytes;
         let arguments = ArgumentChanges::of(&source.workload, &source.limits, [&a.plan, &b.plan]);
-        Some(Pair { sides: [side(a)?, side(b)?], steps, reserve, limit: source.limits.memory_limit(), arguments })
+        // All changes together, first.
+        let change = steps.len().saturating_sub(1);
+        Some(Pair {
+            sides: [side(a)?, side(b)?],
+            steps,
+            change,
+            reserve,
+            limit: source.limits.memory_limit(),
+            arguments,
+        })
+    }
+}
+
+impl Pair {
+    /// Selects the next or the previous change.
+    pub(super) fn walk(&mut self, down: bool) {
+        let last = self.steps.len().saturating_sub(1);
+        self.change = if down { (self.change + 1).min(last) } else { self.change.saturating_sub(1) };
+    }
+
+    /// The selected change, if it is not the last, and the run with it and those before.
+    pub(super) fn up_to(&self) -> Option<&Step> {
+        self.steps.get(self.change).filter(|_| self.change + 1 < self.steps.len())
     }
 }
 
@@ -157,7 +181,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, pair: &Pair
     }
     let title = Line::from(vec![
         Span::styled("The changes  ", theme.bold(Role::Text)),
-        Span::styled("the most valuable first, each on top of the last", muted),
+        Span::styled("the most valuable first, each on top of the last; ", muted),
+        Span::styled("⏎", theme.bold(Role::Accent)),
+        Span::styled(" takes those up to the cursor", muted),
     ]);
     frame.render_widget(title, rows(area, y, 1));
     y += 1;
@@ -183,7 +209,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, pair: &Pair
         let gain = if i == 0 { String::new() } else { units::faster(before / now) };
         let memory = units::bytes(estimate.memory_bytes + pair.reserve);
         let spans = vec![
-            Span::styled(fit(&clip(&what, change - 1), change), theme.fg(Role::Text)),
+            Span::styled(if i == pair.change + 1 { "▌ " } else { "  " }, theme.fg(Role::Focus)),
+            Span::styled(fit(&clip(&what, change - 3), change - 2), theme.fg(Role::Text)),
             Span::styled("▄".repeat(kept), theme.fg(Role::Border)),
             Span::styled("▄".repeat(moved - kept), theme.fg(role)),
             Span::raw(" ".repeat(bar - moved)),

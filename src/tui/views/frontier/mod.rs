@@ -43,7 +43,11 @@ impl ViewBehaviour for Frontier {
     }
 
     fn hints(&self, model: &Model) -> &'static [(Action, &'static str)] {
-        if model.views.frontier.beside.is_some() { &[(Action::Back, "all layouts")] } else { &[] }
+        if model.views.frontier.beside.is_some() {
+            &[(Action::Back, "all layouts"), (Action::Preview, "take it")]
+        } else {
+            &[]
+        }
     }
 
     fn leave_last(&self, model: &mut Model) -> bool {

@@ -5,13 +5,17 @@ use super::{
     points::{self, Point},
     table,
 };
-use crate::tui::{
-    action::Action,
-    edits::Version,
-    effect::Effects,
-    layout_bar::Axis,
-    model::{Model, Tone},
-    widget::list::{mark, moved},
+use crate::{
+    family::training::configured,
+    plan::Plan,
+    tui::{
+        action::Action,
+        edits::Version,
+        effect::Effects,
+        layout_bar::Axis,
+        model::{Model, Tone},
+        widget::list::{mark, moved},
+    },
 };
 
 impl Model {
@@ -24,7 +28,13 @@ impl Model {
                 let more = action == Action::CursorRight;
                 self.views.frontier.cursor = neighbour(&points, at, more).unwrap_or(at);
             }
-            Action::Preview => return self.take_layout(&points, at),
+            Action::Up | Action::Down if self.views.frontier.beside.is_some() => {
+                self.views.frontier.beside.iter_mut().for_each(|pair| pair.walk(action == Action::Down));
+            }
+            Action::Preview => match self.changed_up_to() {
+                Some(plan) => return self.show_layout(plan),
+                None => return self.take_layout(&points, at),
+            },
             Action::Mark => {
                 if let Some(point) = points.get(at) {
                     mark(&mut self.views.frontier.marked, point.number);
@@ -101,10 +111,20 @@ impl Model {
             self.message = Some((Tone::Done, "this layout is on the screen".into()));
             return vec![];
         }
+        self.show_layout(point.plan.clone())
+    }
+
+    /// Plan with the changes up to the selected one, if not all of them are selected.
+    fn changed_up_to(&self) -> Option<Plan> {
+        let step = self.views.frontier.beside.as_ref()?.up_to()?;
+        configured::plan_of_run(points::source(self)?.workload.training()?, &step.run)
+    }
+
+    fn show_layout(&mut self, plan: Plan) -> Effects {
         let from = points::source(self).map(|source| source.planner);
-        let Some(from) = from else { return vec![] };
-        let what = format!("another layout of the search: {}", point.configuration);
-        let version = Version::Edited { plan: point.plan.clone(), what, edits: 1, from };
+        let Some((from, configuration)) = from.zip(plan.configuration()) else { return vec![] };
+        let what = format!("another layout of the search: {configuration}");
+        let version = Version::Edited { plan, what, edits: 1, from };
         let effects = self.show_edited(version);
         self.message = Some((Tone::Done, "taken; 0 returns to the planner's plan".into()));
         effects

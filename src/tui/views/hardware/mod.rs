@@ -15,7 +15,7 @@ use crate::tui::{
     action::Action,
     effect::Effects,
     marks::Marks,
-    model::{Focus, Hit, Model},
+    model::{Hit, Model},
     views::{ViewBehaviour, list::Tab},
 };
 
@@ -32,7 +32,6 @@ impl ViewBehaviour for Hardware {
     }
 
     fn opened(&self, model: &mut Model) -> Effects {
-        model.focus = Focus::View;
         model.fill_hardware()
     }
 

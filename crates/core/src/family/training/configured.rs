@@ -56,6 +56,20 @@ pub fn schedule_of(zero_bubble: ZeroBubble) -> Schedule {
     }
 }
 
+/// Plan of a run; `None` if its layout has no split of the model's layers.
+pub fn plan_of_run(profile: &TrainingProfile, run: &TrainingRun) -> Option<Plan> {
+    let configuration = Configuration {
+        layers: run.layers.clone(),
+        head_alone: run.head_alone,
+        zero_bubble: run.zero_bubble,
+        sequence_parallel: run.settings.sequence_parallel,
+        distributed_optimizer: run.settings.distributed_optimizer,
+        ..profile.configuration(run.layout, run.recompute)
+    };
+    let split = split(profile, &configuration)?;
+    Some(plan(profile, configuration, &split))
+}
+
 /// Plan of a configuration with this split of the layers.
 pub fn plan(profile: &TrainingProfile, configuration: Configuration, split: &StageSplit) -> Plan {
     let layout = &configuration.layout;
