@@ -221,6 +221,12 @@ impl Keymap {
         self.keys[entry].first().map(|key| self.spell(key))
     }
 
+    /// Key of an action in a scope; several scopes may have an action of the same name.
+    pub fn of_action_in(&self, scope: Scope, action: Action) -> Option<String> {
+        let entry = TABLE.iter().position(|entry| entry.action == action && entry.scope == scope)?;
+        self.keys[entry].first().map(|key| self.spell(key))
+    }
+
     /// Returns the same keys, shown as words if ASCII has no sign for them.
     #[must_use]
     pub fn in_words(self) -> Self {

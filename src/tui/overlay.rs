@@ -3,13 +3,15 @@
 use tui_input::Input;
 
 use super::{
-    action::{Scope, TABLE},
+    action::{Action, Scope, TABLE},
     ask_form::AskForm,
     export_form::ExportForm,
     keymap::Keymap,
+    model::Model,
     open_form::OpenForm,
     schedule_editor::ScheduleEditor,
     schedule_list::ScheduleList,
+    views::list::View,
     widget::filter::Filter,
 };
 
@@ -41,10 +43,19 @@ pub(super) enum Overlay {
 }
 
 /// Entries of the action table for the help, by index. Without a search text those of the current context come first.
-pub(super) fn help_order(filter: &Filter, keymap: &Keymap, in_force: &[Scope]) -> Vec<usize> {
-    let mut matches = filter.matches(&table_texts(keymap));
+/// Views without a tab, and keys for models to be trained on other workloads, are left out.
+pub(super) fn help_order(filter: &Filter, model: &Model) -> Vec<usize> {
+    let mut matches = filter.matches(&table_texts(&model.appearance.keymap));
+    let trained = model.session.workload.training().is_some();
+    let tabs = View::tabs(trained, model.view);
+    matches.retain(|&i| match (TABLE[i].action, TABLE[i].scope) {
+        (Action::Show(view), _) | (_, Scope::Of(view)) => tabs.contains(&view),
+        (_, Scope::Trained) => trained,
+        _ => true,
+    });
     if filter.input.value().trim().is_empty() {
         // Scopes in force first, each with its keys together.
+        let in_force = model.scopes();
         matches.sort_by_key(|&i| (!in_force.contains(&TABLE[i].scope), TABLE[i].scope.place()));
     }
     matches

@@ -33,7 +33,7 @@ pub(super) fn of(model: &mut Model) -> String {
 pub(super) fn slide(model: &Model) -> String {
     let Ok(mut terminal) = Terminal::new(TestBackend::new(SLIDE.0, SLIDE.1));
     let Ok(_) = terminal.draw(|frame| frame::show_slide(frame, model));
-    svg(terminal.backend().buffer(), model.appearance.theme.is_light(), model.view)
+    svg(terminal.backend().buffer(), model.appearance.theme.is_light(), View::ALL[0])
 }
 
 fn svg(buffer: &Buffer, light: bool, view: View) -> String {

@@ -113,7 +113,7 @@ pub(super) struct Simulated {
 }
 
 /// Least part of the steady state's pace that passes must fill to set it.
-const SETS_PACE: f64 = 0.98;
+const SETS_PACE: f64 = 0.9;
 
 /// Part of the longest passes from which a stage limits as well: a tie in three digits.
 const ALIKE: f64 = 0.999;
@@ -145,6 +145,11 @@ impl Simulated {
     pub(super) fn alike(&self) -> usize {
         let Some((_, longest)) = self.pace() else { return 1 };
         (0..self.pipeline.stages.len()).filter(|&stage| self.passes_s(stage) >= ALIKE * longest).count()
+    }
+
+    /// True if passes set the pace of the steady state, and transfers run beside them.
+    pub(super) fn hides_transfers(&self) -> bool {
+        self.pace().is_some()
     }
 
     /// Time of a microbatch by which the passes of a stage are shorter than those that set the pace, seconds.

@@ -229,7 +229,7 @@ fn devices_fold_replicas_and_unfold_them() {
     screen.focus(Focus::View);
     screen.keys("3");
     let text = screen.text();
-    assert!(text.contains("░idle") && text.contains("slowest ◂"), "{text}");
+    assert!(text.contains("░slack") && text.contains("slowest ◂"), "{text}");
     let folded = text.matches("replica ").count();
     press(&mut screen, KeyCode::Enter);
     let unfolded = screen.text().matches("replica ").count();

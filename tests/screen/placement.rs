@@ -113,8 +113,8 @@ fn the_selected_device_is_told_in_figures() {
     screen.focus(Focus::View);
     screen.keys("3");
     let text = screen.text();
-    assert!(text.contains("slowest ◂") && text.contains("░idle") && !text.contains("weights"), "{text}");
-    for part in ["receives from CPU 1", "sends to      CPU 1", "of slack to the slowest", " of 1 GB"] {
+    assert!(text.contains("slowest ◂") && text.contains("░slack") && !text.contains("weights"), "{text}");
+    for part in ["receives from CPU 1", "sends to      CPU 1", "less than the slowest", " of 1 GB"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     let before = line(&text, "sends to");

@@ -155,7 +155,7 @@ fn without_replica(workload: &Workload, limits: &Limits, now: &TrainedFigures) -
     let bytes = estimate.memory_bytes + profile.settings.reserve_bytes;
     (bytes > limits.memory_limit()).then(|| {
         format!(
-            "the layout with {} does not fit: {} of {}",
+            "the same layout with {} does not fit: {} of {}",
             units::counted(data as usize - 1, "replica"),
             units::bytes_beside(bytes, limits.memory_limit()),
             units::bytes_exact(limits.memory_limit())

@@ -87,7 +87,7 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
             (list.y..list.bottom()).map(move |y| Rect { x, y, height: 1, ..list })
         })
         .collect();
-    let matches = help_order(filter, &model.appearance.keymap, &model.scopes());
+    let matches = help_order(filter, model);
     let keys = widest(matches.iter().map(|&i| model.appearance.keymap.all_shown(i))).min(16) + GAP;
     let titles = widest(matches.iter().map(|&i| TABLE[i].title)) + GAP;
     let room = (list.width as usize).saturating_sub(INDENT + keys + titles);

@@ -206,6 +206,8 @@ fn standing(model: &Model) -> Option<[&'static str; 2]> {
     let shown = model.planning.shown.as_ref().filter(|shown| shown.plan().is_some())?;
     match shown.standing {
         Standing::Done => None,
+        // There the key shows the whole iteration.
+        Standing::Edited if model.view == View::Timeline => Some(["edited by hand: u undo", "edited by hand"]),
         Standing::Edited => Some(["edited by hand: u undo, 0 planner's plan", "edited by hand"]),
         Standing::BestSoFar { .. } if model.planning.best_so_far_shown() => {
             Some(["best plan so far; the search continues", "best plan so far"])
@@ -311,6 +313,7 @@ fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model, mark: u16) {
         if !told.is_empty() {
             words.push(Span::raw(" "));
             words.append(&mut told);
+            words.push(Span::raw(" "));
         }
     }
     if !model.panel_visible() {

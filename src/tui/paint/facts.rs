@@ -89,7 +89,7 @@ impl Facts {
         let layers = family::of(&shown.workload).layers(&stage.nodes);
         facts.rows.push((names.nodes, layers.to_string()));
         if names.degrees && shown.operators.is_none() {
-            let overlaps = simulated.is_some_and(|simulated| simulated.setup.settings.overlap && plan.stages.len() > 1);
+            let overlaps = simulated.is_some_and(Simulated::hides_transfers);
             facts.per = match (replicas > 1.0, overlaps) {
                 (true, true) => "a microbatch on a replica; passes hide communication",
                 (true, false) => "a microbatch on a replica",

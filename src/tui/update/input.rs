@@ -101,7 +101,7 @@ impl Model {
             Overlay::EditSchedule(editor) => self.key_in_schedule_editor(editor, key),
             Overlay::SaveSchedule(editor, input) => self.key_in_save_schedule(editor, input, key),
             Overlay::Help(mut filter) => {
-                let count = filter.matches(&overlay::table_texts(&self.appearance.keymap)).len();
+                let count = overlay::help_order(&filter, self).len();
                 if key.code != KeyCode::Enter {
                     key_in_list(&mut filter, key, count);
                     self.overlay = Some(Overlay::Help(filter));
@@ -240,7 +240,7 @@ impl Model {
     fn wheel(&mut self, position: Position, down: bool) -> Effects {
         let step = if down { Action::Down } else { Action::Up };
         let listed = match &self.overlay {
-            Some(Overlay::Help(filter)) => filter.matches(&overlay::table_texts(&self.appearance.keymap)).len(),
+            Some(Overlay::Help(filter)) => overlay::help_order(filter, self).len(),
             Some(Overlay::Palette(filter)) => self.palette(filter).len(),
             _ => 0,
         };

@@ -86,17 +86,12 @@ impl Model {
                 let moved = stage.is_some() && stage != self.pointed.1;
                 let pointed = if moved { stage } else { self.pointed.0 };
                 self.view = view;
-                // Who turns knobs goes on turning them.
-                let turns = self.focus == Focus::Layout;
                 self.focus = Focus::View;
                 let effects = view.behaviour().opened(self);
                 if let Some(stage) = pointed.filter(|stage| view.behaviour().stage(self) != Some(*stage)) {
                     view.behaviour().point_at(self, stage);
                 }
                 self.pointed = (pointed, view.behaviour().stage(self));
-                if turns {
-                    self.focus = Focus::Layout;
-                }
                 return effects;
             }
             Action::NextPanel => return self.turn_focus(true),

@@ -35,10 +35,20 @@ impl Model {
     /// Meaning of a typed name and value: `devices 128`, `tp=8`, `hardware b200`, `theme light`. `None` unless the first
     /// word is a name.
     fn assignment(&self, text: &str) -> Option<Assignment> {
-        let (name, value) = text.trim().split_once([' ', '='])?;
+        let (name, value) = text.trim().split_once([' ', '=']).unwrap_or((text.trim(), ""));
         let (name, value) = (name.to_lowercase(), value.trim());
         if value.is_empty() {
-            return None;
+            // Names that no action has: without a value another action would be found for them.
+            let trained = self.session.workload.training().is_some();
+            let example = match name.as_str() {
+                "tokens" if trained => "tokens 2T",
+                "price" if trained => "price b200 4.50",
+                "within" if trained => "within 90",
+                _ => return None,
+            };
+            let what = Err(format!("a value is missing, as in `{example}`"));
+            let help = format!("type the value: {example}");
+            return Some(Assignment { title: name, help, what });
         }
         let told = |label: &str, now: String, what: Result<Assigned, String>| {
             let help = match &what {

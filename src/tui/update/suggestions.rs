@@ -26,7 +26,9 @@ impl Model {
         let listed = self.view == WITH_PLAN || (self.view_has_help() && self.planning.would_help.drawn);
         if !listed {
             self.view = WITH_PLAN;
-            // Drawn with the next frame.
+        }
+        // Drawn with the next frame.
+        if self.view == WITH_PLAN {
             self.planning.would_help.drawn |= self.appearance.size.1 >= STAGES_WITH_HELP;
         }
         self.planning.would_help.folded = false;

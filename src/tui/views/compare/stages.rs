@@ -51,7 +51,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, shown: &Sho
         fit(&format!("  {}", shown.names.noun), NAME),
         fit_right(degrees, DEGREES),
         fit_right(shown.names.nodes_head(NODES), NODES),
-        format!("  {}", fit("time", bar)),
+        format!("  {}", fit(if bar >= 24 { "compute and transfers" } else { "time" }, bar)),
         fit_right("", VALUE),
         fit_right("memory", VALUE),
     ];

@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::{
     columns::{Columns, cell, head_of, meter},
+    keys::HERE,
     pictures,
     state::{Answer, Key, Row, Terms},
 };
@@ -67,7 +68,8 @@ pub(super) fn draw(
     let visible = body.height as usize;
     let first = scrolled(at, visible, lines.len());
     if lines.len() < visible && !columns.hidden.is_empty() {
-        let keys = [Action::SortPrevious, Action::SortNext].map(|action| model.appearance.keymap.of_action(action));
+        let keys =
+            [Action::SortPrevious, Action::SortNext].map(|action| model.appearance.keymap.of_action_in(HERE, action));
         let titles: Vec<&str> = columns.hidden.iter().map(|column| column.title()).collect();
         let keys = keys.into_iter().flatten().collect::<Vec<_>>().join(" ");
         let text = clip(

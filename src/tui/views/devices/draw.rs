@@ -204,7 +204,7 @@ fn legend(
     let mut time = vec![Span::raw(" ".repeat(left))];
     time.extend(load_parts::legend(parts, theme, room.saturating_sub(6)));
     if bar_width >= 8 {
-        time.extend([Span::styled("░", theme.fg(Role::Idle)), Span::styled("idle ", theme.fg(Role::Muted))]);
+        time.extend([Span::styled("░", theme.fg(Role::Idle)), Span::styled("slack ", theme.fg(Role::Muted))]);
     }
     let used: usize = time.iter().map(Span::width).sum();
     time.push(Span::raw(" ".repeat((left + room + 2).saturating_sub(used))));
@@ -255,7 +255,7 @@ fn draw_detail(
     let time = flow(parts.iter().map(part).collect(), "  ", width, 1).pop().unwrap_or_default();
     let idle = match score.slowest_s - scored.load_s {
         _ if scored.sample.is_some() => String::new(),
-        idle if idle > 0.0 => format!("{} of slack to the slowest", units::seconds(idle)),
+        idle if idle > 0.0 => format!("{} less than the slowest", units::seconds(idle)),
         _ => "none: it is the slowest".to_string(),
     };
     let flows = |incoming: bool| -> String {
@@ -288,7 +288,7 @@ fn draw_detail(
         Line::from(vec![Span::styled(title, theme.bold(Role::Text)), Span::styled(rule, theme.fg(Role::Border))]),
         time,
         match scored.sample {
-            None => talk("idle          ", &idle),
+            None => talk("slack         ", &idle),
             Some(times) => {
                 let [start, end, critical] = [times.start_s, times.finish_s, times.critical_s].map(units::seconds);
                 talk("runs from     ", &format!("{start} to {end}; critical for {critical}"))
@@ -374,7 +374,7 @@ fn row_spans(
         let word = if scored.sample.is_some() { "limits ◂" } else { "slowest ◂" };
         Span::styled(fit_right(word, VALUE), theme.bold(Role::Warning))
     } else {
-        Span::raw(fit_right(&format!("{} busy", units::percent_whole(scored.load_s / slowest)), VALUE))
+        Span::raw(fit_right(&units::percent_whole(scored.load_s / slowest), VALUE))
     };
     spans.push(busy);
     spans.push(Span::raw("  "));

@@ -22,7 +22,7 @@ use ratatui::{
 
 use super::{arguments::ArgumentChanges, points::Point};
 use crate::{
-    family::training::Estimate,
+    family::training::{Estimate, Fits},
     plan::Configuration,
     study::improve::{self, Step},
     tui::{
@@ -31,7 +31,7 @@ use crate::{
         paint::{
             area::rows,
             shades::{Activity, Memory, Shades},
-            text::{clip, fit, fit_right},
+            text::{clip, fit, fit_right, wrap},
         },
         shown::ShownRun,
         theme::Role,
@@ -41,7 +41,7 @@ use crate::{
 
 /// Width of the names of changes on a narrow and on a wide screen, and of the figures after a bar, cells.
 const CHANGE: (usize, usize) = (34, 48);
-const FIGURES: usize = 34;
+const FIGURES: usize = 40;
 
 /// One of two layouts.
 #[derive(Debug)]
@@ -181,9 +181,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, pair: &Pair
     }
     let title = Line::from(vec![
         Span::styled("The changes  ", theme.bold(Role::Text)),
-        Span::styled("the most valuable first, each on top of the last; ", muted),
+        Span::styled("the most valuable first, each on top of the last  ", muted),
         Span::styled("⏎", theme.bold(Role::Accent)),
-        Span::styled(" takes those up to the cursor", muted),
+        Span::styled(" takes up to ▌", muted),
     ]);
     frame.render_widget(title, rows(area, y, 1));
     y += 1;
@@ -207,6 +207,12 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, pair: &Pair
         let (kept, moved) = (cells(now.min(before)), cells(now.max(before)));
         let role = if now <= before { Role::Good } else { Role::Bad };
         let gain = if i == 0 { String::new() } else { units::faster(before / now) };
+        // The planner keeps a margin for the error of the memory model; a step may not.
+        let (fits, warns) = match estimate.fits {
+            Fits::Yes => ("", muted),
+            Fits::Close => (" close", theme.fg(Role::Warning)),
+            Fits::No => (" ✗", theme.fg(Role::Bad)),
+        };
         let memory = units::bytes(estimate.memory_bytes + pair.reserve);
         let spans = vec![
             Span::styled(if i == pair.change + 1 { "▌ " } else { "  " }, theme.fg(Role::Focus)),
@@ -217,6 +223,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, pair: &Pair
             Span::styled(fit_right(&units::seconds(now), 9), theme.bold(Role::Text)),
             Span::styled(fit_right(&gain, 14), theme.fg(role)),
             Span::styled(fit_right(&memory, 10), muted),
+            Span::styled(fits, warns),
         ];
         frame.render_widget(Line::from(spans), line);
         before = now;
@@ -239,11 +246,23 @@ fn draw_arguments(frame: &mut Frame<'_>, area: Rect, model: &Model, arguments: &
     ]);
     frame.render_widget(title, rows(area, 0, 1));
     let width = area.width.saturating_sub(3) / 2;
-    let lists = [("−", Role::Bad, &arguments.removed), ("+", Role::Good, &arguments.added)];
+    // Long arguments go on in the next line.
+    let wrapped = |lines: &[String]| -> Vec<String> {
+        let broken = |line: &String| {
+            let rows = wrap(line, usize::from(width).saturating_sub(2));
+            rows.into_iter()
+                .enumerate()
+                .map(|(row, text)| if row == 0 { text } else { format!("  {text}") })
+                .collect::<Vec<_>>()
+        };
+        lines.iter().flat_map(broken).collect()
+    };
+    let lists = [("−", Role::Bad, wrapped(&arguments.removed)), ("+", Role::Good, wrapped(&arguments.added))];
     for (x, (sign, role, lines)) in [area.x, area.x + width + 3].into_iter().zip(lists) {
         let room = usize::from(area.height - 1);
         let cut = lines.len() > room;
         for (y, line) in lines.iter().take(if cut { room - 1 } else { room }).enumerate() {
+            let sign = if line.starts_with(' ') { " " } else { sign };
             let text = clip(&format!("{sign} {line}"), width.into());
             frame.render_widget(Span::styled(text, theme.fg(role)), Rect { x, width, ..rows(area, 1 + y as u16, 1) });
         }

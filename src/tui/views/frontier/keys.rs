@@ -28,6 +28,7 @@ pub(in crate::tui) const KEYS: &[Entry] = &[
         "show it in all views; 0 returns to the planner's",
         "take it",
     ),
+    entry(HERE, A::PlannersPlan, &["0"], "Planner's plan", "leave the layout that was taken", ""),
     entry(HERE, A::Mark, &["space"], "Mark", "mark two layouts: the last lines tell what differs", "mark"),
     entry(
         HERE,

@@ -11,6 +11,9 @@ use crate::{
 /// Number of a job's layout, which no search has.
 const RUNS: usize = usize::MAX;
 
+/// Number of a layout that was taken step by step.
+const TAKEN: usize = RUNS - 1;
+
 /// Layout of the search.
 #[derive(Debug, Clone)]
 pub(super) struct Point {
@@ -67,6 +70,24 @@ pub(super) fn points(model: &Model) -> Vec<Point> {
             runs: false,
         });
     }
+    // A layout that was taken from between two others is in no list.
+    let taken = model.planning.shown.as_ref().filter(|_| model.edited()).and_then(|shown| {
+        let (plan, score) = shown.plan()?;
+        let configuration =
+            plan.configuration().filter(|own| !points.iter().any(|known| known.configuration == **own))?;
+        let seconds = model.simulation.of(shown).map_or(score.value, |own| own.timeline.iteration_s);
+        Some(Point {
+            number: TAKEN,
+            plan: plan.clone(),
+            configuration: configuration.clone(),
+            seconds,
+            bytes: score.peak_memory_bytes(),
+            on_front: false,
+            shown: true,
+            runs: false,
+        })
+    });
+    points.extend(taken);
     points.extend(model.pins_here().filter(|pin| pin.compared.is_of_job()).filter_map(|pin| {
         let shown = &pin.compared.shown;
         let (plan, score) = shown.plan()?;

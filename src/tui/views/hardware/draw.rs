@@ -1,10 +1,6 @@
 //! Table of hardware by number of devices: speed, days and cost, layout of each cell.
 
-use ratatui::{
-    Frame,
-    layout::Rect,
-    text::{Line, Span},
-};
+use ratatui::{Frame, layout::Rect, text::Span};
 
 use super::state::{CellFigures, State};
 use crate::{
@@ -14,7 +10,8 @@ use crate::{
         model::{Focus, Hit, Model},
         paint::{
             area::{rows, scrolled},
-            text::{clip, fit, wrap},
+            phrases::flow,
+            text::{clip, fit, fit_right, wrap},
         },
         theme::Role,
     },
@@ -35,19 +32,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
         frame.render_widget(Span::styled(told, theme.fg(Role::Muted)), rows(area, 0, 1));
         return;
     };
+    let muted = |text: String| vec![Span::styled(text, theme.fg(Role::Muted))];
     let title = vec![
-        Span::styled("Hardware by devices  ", theme.bold(Role::Text)),
-        Span::styled(
-            format!(
-                "tokens/s a device and MFU, days and cost for {} tokens (`:tokens 2T`); batch {} of {} tokens",
-                units::count_short(state.tokens),
-                model.session.limits.samples(),
-                profile.sequence,
-            ),
-            theme.fg(Role::Muted),
-        ),
+        vec![Span::styled("Hardware by devices ", theme.bold(Role::Text))],
+        muted("tokens/s a device, MFU;".into()),
+        muted(format!("days and cost for {} tokens", units::count_short(state.tokens))),
+        muted("(`:tokens 2T`);".into()),
+        muted(format!("batch {} of {} tokens", model.session.limits.samples(), profile.sequence)),
     ];
-    frame.render_widget(Line::from(title), rows(area, 0, 1));
+    let title = flow(title, " ", area.width.into(), 1).into_iter().next().unwrap_or_default();
+    frame.render_widget(title, rows(area, 0, 1));
     let visible = usize::from(area.width.saturating_sub(NAME) / CELL).clamp(1, grid.columns.len());
     let width = (area.width.saturating_sub(NAME) / visible as u16).min(CELL + 4);
     let first = scrolled(state.cursor.1, visible, grid.columns.len());
@@ -58,6 +52,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
         .take(visible)
         .map(|count| fit(&format!("{count} devices"), width.into()))
         .collect();
+    let more = grid.columns.len() - visible;
+    let more = if more > 0 { format!("◂▸ {more} more") } else { String::new() };
+    let title_line = rows(area, 1, 1);
+    frame.render_widget(Span::styled(fit_right(&more, title_line.width.into()), theme.fg(Role::Muted)), title_line);
     let line = Rect { x: area.x + NAME, width: area.width.saturating_sub(NAME), ..rows(area, 2, 1) };
     frame.render_widget(Span::styled(head, theme.fg(Role::Muted)), line);
     // Speed, days and layout, and a blank line, as far as there is room.
@@ -180,6 +178,9 @@ fn best(model: &Model) -> String {
             told.push("`:price 2.40` gives the hardware in force a price an hour, `:price b200 4.50` another".into());
         }
     }
+    let own = model.session.workload.training().map_or(0.0, |profile| profile.accelerator.memory_bytes);
+    let limit = model.session.limits.memory_limit();
+    told.extend((limit < 0.999 * own).then(|| "each with its own memory, not the limit at the left".to_string()));
     told.extend(untested.then(|| "? no published run is like it".to_string()));
     told.extend((left > 0).then(|| format!("{left} still to plan")));
     told.join("; ")

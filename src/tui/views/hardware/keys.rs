@@ -11,7 +11,7 @@ pub(super) const HERE: Scope = Scope::Of(View::Hardware);
 /// Tab of the view.
 pub(in crate::tui) const TAB: Tab = Tab {
     title: "Hardware",
-    help: "the same training on other accelerators, and on more or fewer of them",
+    help: "speed, days and cost (`:price`) of the same training on other accelerators, more or fewer",
     uses: Uses::NONE,
     scopes: &[HERE],
 };

@@ -62,7 +62,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let bar = if left >= BAR + words { BAR } else { 0 };
     let layout = if left >= words { (left - bar) / 2 } else { 0 };
     let change = left - bar - layout;
-    let speed = if model.session.workload.training().is_some() { "tokens/s" } else { "samples/s" };
+    let speed = if model.session.workload.training().is_some() { "all tok/s" } else { "samples/s" };
     let mut head = format!("{:NUMBER$}{}{}", "", fit("changed", change), fit("layout", layout));
     for (name, width) in ["iteration", speed, "memory"].into_iter().zip(FIGURES).take(figures) {
         head += &fit_right(name, width);

@@ -12,12 +12,19 @@ use crate::tui::{
     theme::Role,
 };
 
-/// Draws one line or two; `limits` is true if the stage under the cursor is the bottleneck.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue): (&Facts, Style), limits: bool) {
+/// Draws one line or two; `limits` is the number of stages that limit alike, if the one under the cursor is one of them.
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    model: &Model,
+    (facts, hue): (&Facts, Style),
+    limits: Option<usize>,
+) {
     let limit = model.planning.shown.as_ref().map_or(f64::INFINITY, |shown| shown.limits.memory_limit());
     let mut stage = stage(&model.appearance.theme, facts, hue, limit);
-    if let Some(title) = stage.first_mut().filter(|_| limits) {
-        title.push(Span::styled(" limits", model.appearance.theme.fg(Role::Warning)));
+    if let Some((title, alike)) = stage.first_mut().zip(limits) {
+        let told = if alike > 1 { format!(" limits, {} alike", alike - 1) } else { " limits".into() };
+        title.push(Span::styled(told, model.appearance.theme.fg(Role::Warning)));
     }
     let help = help(model);
     let width = usize::from(area.width);
@@ -37,11 +44,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, (facts, hue
 
 fn help(model: &Model) -> Vec<Vec<Span<'static>>> {
     let theme = &model.appearance.theme;
+    if model.aside() {
+        // The suggestions are for another plan than the one on the screen.
+        return vec![];
+    }
     let helps: Vec<Entry> = entries(model, None).into_iter().filter(|entry| entry.gain > 0.0).collect();
     if helps.is_empty() {
         return vec![];
     }
-    let fresh = model.planning.would_help.fresh && !model.aside();
+    let fresh = model.planning.would_help.fresh;
     let role = |role: Role| theme.fg(if fresh { role } else { Role::Muted });
     let mut phrases = vec![];
     for (i, entry) in helps.into_iter().enumerate() {

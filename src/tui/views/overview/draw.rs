@@ -11,7 +11,14 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{arcs::Arcs, areas, areas::Areas, below, figures, handovers, operators, side, state::State, traffic};
+use super::{
+    arcs::Arcs,
+    areas,
+    areas::Areas,
+    below, figures, handovers, operators, side,
+    state::{MapKey, State},
+    traffic,
+};
 use crate::{
     plan::{Plan, Score},
     tui::{
@@ -130,7 +137,8 @@ pub(in crate::tui) fn draw(
         }
         None => {
             marks.help = Some(false);
-            let limits = limiting == Some(stage);
+            let alike = simulated.map_or(1, Simulated::alike);
+            let limits = (limiting == Some(stage)).then_some(alike);
             below::draw(frame, places.below, model, (&facts, hue), limits);
         }
     }
@@ -174,7 +182,7 @@ fn map_of(
     stages: usize,
 ) -> (Option<Arc<MapLayout>>, Option<Arc<Arcs>>) {
     let paced = simulated.is_some_and(|simulated| simulated.paced.is_some());
-    let key = (generation, area.width, area.height, paced);
+    let key = MapKey { generation, size: (area.width, area.height), paced };
     if state.map.as_ref().is_none_or(|(known, _)| *known != key) {
         let under = |(_, map): &(_, Arc<MapLayout>)| map.atlas.seats.get(state.cursor).map(|seat| seat.device);
         let device = state.map.as_ref().and_then(under);

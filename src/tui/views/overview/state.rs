@@ -7,6 +7,17 @@ use ratatui::layout::Rect;
 use super::arcs::Arcs;
 use crate::tui::paint::{axis::Axis, map_layout::MapLayout};
 
+/// What a map depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::tui) struct MapKey {
+    /// Number of the shown plan.
+    pub generation: u64,
+    /// Width and height of the area, cells.
+    pub size: (u16, u16),
+    /// True if loads are as simulated.
+    pub paced: bool,
+}
+
 /// State of the view.
 #[derive(Debug, Clone, Default)]
 pub(in crate::tui) struct State {
@@ -16,8 +27,8 @@ pub(in crate::tui) struct State {
     pub walked: bool,
     /// Stage that the cursor follows into the next map after an edit, which may give its device to another stage.
     pub wanted: Option<usize>,
-    /// Last map with its key: plan generation, width, height, and whether its loads are as simulated.
-    pub map: Option<((u64, u16, u16, bool), Arc<MapLayout>)>,
+    /// Last map with its key.
+    pub map: Option<(MapKey, Arc<MapLayout>)>,
     /// Arcs of the transfers below the map.
     pub arcs: Option<Arc<Arcs>>,
     /// Area of the map.

@@ -89,10 +89,10 @@ fn head(profile: &TrainingProfile, run: &TrainingRun, spread: launch::Spread) ->
         head += &format!("# {why}\n");
     }
     head += if profile.model.details.is_some_and(|details| details.norm.is_some()) {
-        "# fill in what a layout does not state: --rotary-base, tokenizer and data\n"
+        "# fill in what a layout does not state: --rotary-base, learning rate, training length, tokenizer and data\n"
     } else {
         "# fill in what a layout does not state: kind of norm (--normalization RMSNorm), biases \
-        (--disable-bias-linear, --add-qkv-bias), --rotary-base, tokenizer and data\n"
+        (--disable-bias-linear, --add-qkv-bias), --rotary-base, learning rate, training length, tokenizer and data\n"
     };
     if profile.model.kinds.len() > 1 {
         head += "# layers are of several kinds: the flags below give the most common one; see the model's own \
