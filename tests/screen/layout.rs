@@ -59,6 +59,14 @@ fn a_knob_tells_the_price_of_its_values_pins_one_and_is_freed() {
 }
 
 #[test]
+fn a_low_screen_tells_the_prices_on_the_rule() {
+    let mut screen = opened(80, 24);
+    screen.act(Action::PreviousPanel);
+    let text = screen.text();
+    assert!(line(&text, "8 costs 1.6%").contains('─'), "{text}");
+}
+
+#[test]
 fn every_axis_has_its_knob_and_none_is_in_the_panel_as_well() {
     let mut screen = opened(160, 45);
     let text = screen.text();

@@ -189,6 +189,22 @@ pub(super) fn change(model: &Model) -> Vec<Span<'static>> {
     spans
 }
 
+/// Prices of the selected knob's other values, as many as fit; without a knob, the effect of the last change.
+pub(super) fn on_rule(model: &Model, room: usize) -> Vec<Span<'static>> {
+    let Some(own) = model.knob().filter(|_| model.focus == Focus::Layout) else { return change(model) };
+    let phrases = known_prices(model, own.axis).into_iter();
+    let phrases = phrases.map(|text| vec![Span::styled(text, model.appearance.theme.fg(Role::Muted))]).collect();
+    flow(phrases, "  ", room.saturating_sub(3), 1).into_iter().next().map_or(vec![], |line| line.spans)
+}
+
+/// Prices of an axis's other values, if they are those of the plan on the screen.
+fn known_prices(model: &Model, axis: Axis) -> Vec<String> {
+    let known = model.layout.trials.as_ref().filter(|trials| trials.axis == axis);
+    let current =
+        known.filter(|trials| model.planning.shown.as_ref().is_some_and(|shown| std::ptr::eq(&**shown, &*trials.of)));
+    current.map(prices).unwrap_or_default()
+}
+
 /// Draws the sentence on the selected knob; without one, the effect of the last change.
 pub(super) fn draw_sentence(frame: &mut Frame<'_>, line: Rect, model: &Model) {
     if model.focus != Focus::Layout {
@@ -207,12 +223,8 @@ pub(super) fn draw_sentence(frame: &mut Frame<'_>, line: Rect, model: &Model) {
         (_, true) => format!("{name} {} is pinned; ⌫ frees it.", own.text),
     };
     let mut phrases = vec![vec![Span::styled(standing, theme.fg(Role::Text))]];
-    let known = model.layout.trials.as_ref().filter(|trials| trials.axis == own.axis);
-    let current =
-        known.filter(|trials| model.planning.shown.as_ref().is_some_and(|shown| std::ptr::eq(&**shown, &*trials.of)));
-    phrases.extend(
-        current.map(prices).unwrap_or_default().into_iter().map(|text| vec![Span::styled(text, theme.fg(Role::Muted))]),
-    );
+    let prices = known_prices(model, own.axis).into_iter();
+    phrases.extend(prices.map(|text| vec![Span::styled(text, theme.fg(Role::Muted))]));
     if let Some(line_of) = flow(phrases, "  ", line.width.into(), 1).into_iter().next() {
         frame.render_widget(line_of, line);
     }

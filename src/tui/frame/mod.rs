@@ -303,9 +303,9 @@ fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model, mark: u16) {
         let text = if whole.len() + 4 <= room { whole } else { short };
         words.push(Span::styled(format!(" {text} "), model.appearance.theme.bold(Role::Warning)));
     }
-    // Without a line of its own, the last change stands here.
+    // Without a line of their own, the prices of the knob or the last change stand here.
     if model.appearance.size.1 < TALL + 2 && model.view.uses().plan {
-        let mut told = layout::change(model);
+        let mut told = layout::on_rule(model, room);
         let whole = |told: &[Span<'_>]| told.iter().map(Span::width).sum::<usize>() + 2;
         while whole(&told) > room {
             told.pop();
