@@ -15,6 +15,7 @@ use crate::{
             load_parts::{LoadPart, load_parts, words},
             phrases::{Phrase, flow, of_text, whole},
             text::clip,
+            words::NEAR,
         },
         shown::ShownRun,
         simulated::Simulated,
@@ -205,6 +206,7 @@ pub(in crate::tui) fn proof(outcome: &Outcome) -> (String, Role) {
     let stopped = if outcome.status == Status::Cancelled { "stopped " } else { "" };
     match outcome.proof() {
         Some(proof) if proof.is_closed() => (proof.short(), Role::Good),
+        Some(proof) if proof.gap.is_some_and(|gap| gap <= NEAR) => (format!("{stopped}{}", proof.short()), Role::Good),
         Some(proof) if proof.gap.is_some() => (format!("{stopped}{}", proof.short()), Role::Warning),
         _ => ("no lower bound".into(), Role::Muted),
     }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Proven gap below which a plan is not marked with a warning.
-const NEAR: f64 = 0.03;
+pub(in crate::tui) const NEAR: f64 = 0.03;
 
 /// Idle fraction of an iteration from which it is marked.
 pub(in crate::tui) const MUCH_IDLE: f64 = 0.2;

@@ -13,7 +13,11 @@ use crate::{
     planner::{Status, WEAK_GAP},
     tui::{
         model::Model,
-        paint::{facts::of_limit, topology::arrowed, words::MUCH_IDLE},
+        paint::{
+            facts::of_limit,
+            topology::arrowed,
+            words::{MUCH_IDLE, NEAR},
+        },
         shown::ShownRun,
         simulated::Simulated,
         theme::{Role, Theme},
@@ -274,7 +278,9 @@ fn standing(shown: &ShownRun, theme: &Theme) -> Option<Figure> {
             // Only the start of the proven space; Stages shows all of it.
             let plans = shown.outcome.proven_among.as_deref().and_then(|plans| plans.split(',').next());
             let of = plans.map_or("of the optimum".into(), |plans| format!("of the best of {plans}"));
-            let standing = one(told, theme.fg(Role::Text), of, "proven");
+            // The same colour as in the header.
+            let role = if gap <= NEAR { Role::Good } else { Role::Warning };
+            let standing = one(told, theme.fg(role), of, "proven");
             standing.map(|figure| Figure { brief: "of the best", ..figure })
         }
         _ => None,
