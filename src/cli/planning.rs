@@ -170,7 +170,7 @@ pub(super) fn settings(planner: &dyn Planner, limits: &LimitArgs, given: &[Strin
 /// [`Failure`] with the reason if the planner cannot plan it.
 pub(super) fn choose(id: Option<&str>, workload: &Workload) -> Result<&'static dyn Planner, Failure> {
     if id.is_none()
-        && let Some(native) = planner::all().iter().copied().find(|p| p.is_native(workload))
+        && let Some(native) = planner::first_native(workload)
     {
         return Ok(native);
     }

@@ -20,7 +20,6 @@ use super::{
     training_input,
 };
 use crate::{
-    cluster::LimitKind,
     config::{self, Config, ConfigError},
     notice,
     planner::{self, Planner},
@@ -162,7 +161,7 @@ impl ScreenArgs {
     fn request(&self, config: Config, workload: Arc<Workload>) -> Result<ScreenRequest, Failure> {
         let planner = match &self.planning.planner {
             Some(id) => planning::choose(Some(id), &workload)?,
-            None => match preferred(&config.planners, &workload).or_else(|| for_latency(&workload)) {
+            None => match preferred(&config.planners, &workload).or_else(|| planner::opens_with(&workload)) {
                 Some(planner) => planner,
                 None => planning::choose(None, &workload)?,
             },
@@ -227,34 +226,8 @@ fn preferred(ids: &[String], workload: &Workload) -> Option<&'static dyn Planner
     ids.iter().filter_map(|id| planner::find(id)).find(|planner| planner.is_native(workload))
 }
 
-/// Planner of the time of one sample, if the workload asks for that: an inference graph with several CPUs, as the
-/// published inputs for latency have them. Those for throughput have one CPU.
-fn for_latency(workload: &Workload) -> Option<&'static dyn Planner> {
-    let inference = !workload.placement()?.nodes.iter().any(|node| node.backward);
-    let cpus = workload.limits.get(LimitKind::Cpus).unwrap_or(0.0);
-    planner::find("placement-latency-ip").filter(|_| inference && cpus > 1.0)
-}
-
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
         Failure::refused(error.to_string(), error.repair)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[test]
-    fn an_inference_graph_with_several_cpus_opens_with_a_latency_planner() {
-        let opens_with = |name: &str| {
-            let workload = workload::load(&Path::new("inputs").join(name)).unwrap();
-            for_latency(&workload).map(|planner| planner.info().id)
-        };
-        assert_eq!(opens_with("mistral-7b-latency.json"), Some("placement-latency-ip"));
-        assert_eq!(opens_with("branching-cnn-training.json"), None);
-        assert_eq!(opens_with("bert32a100.json"), None);
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::action::{Action, Scope, TABLE};
+use super::action::{Action, Entry, Scope, TABLE};
 
 /// Key with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -217,13 +217,16 @@ impl Keymap {
 
     /// Shown key of the first entry of an action; `None` if it has none.
     pub fn of_action(&self, action: Action) -> Option<String> {
-        let entry = TABLE.iter().position(|entry| entry.action == action)?;
-        self.keys[entry].first().map(|key| self.spell(key))
+        self.of_entry(|entry| entry.action == action)
     }
 
-    /// Key of an action in a scope; several scopes may have an action of the same name.
+    /// Key of an action in a scope; several scopes may have the action, with a key each.
     pub fn of_action_in(&self, scope: Scope, action: Action) -> Option<String> {
-        let entry = TABLE.iter().position(|entry| entry.action == action && entry.scope == scope)?;
+        self.of_entry(|entry| entry.action == action && entry.scope == scope)
+    }
+
+    fn of_entry(&self, wanted: impl Fn(&Entry) -> bool) -> Option<String> {
+        let entry = TABLE.iter().position(wanted)?;
         self.keys[entry].first().map(|key| self.spell(key))
     }
 

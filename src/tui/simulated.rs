@@ -116,7 +116,7 @@ pub(super) struct Simulated {
 const SETS_PACE: f64 = 0.9;
 
 /// Part of the longest passes from which a stage limits as well: a tie in three digits.
-const ALIKE: f64 = 0.999;
+pub(super) const ALIKE: f64 = 0.999;
 
 impl Simulated {
     /// Time of a microbatch in the passes of a stage, shared out over its replicas, seconds.

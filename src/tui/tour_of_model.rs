@@ -14,15 +14,15 @@ use ratatui::crossterm::event::KeyCode;
 /// The tour of a model.
 pub(super) static TOUR: &[Step] = &[
     Step {
-        caption: "The layout is the title: TP, CP, PP, DP, EP, micro-batch, recomputation, sharding. Below it: time, \
-            memory, the gain over a rule of thumb, and how near the plan is to the best.",
+        caption: "The layout is the title: TP, CP, PP, DP, EP, micro-batch, recomputation, sharding. Below it \
+            stand time, tokens and memory; the header says how near the plan is to the best.",
         does: &[Hears(Focus::View), Act(A::Show(View::Overview))],
         seconds: 6.0,
         picture: Some("model"),
         film: 1,
     },
     Step {
-        caption: "{play-batch} plays the iteration. A column of the map is a stage, a box a machine.",
+        caption: "{play-batch} plays the iteration. The map has a column for each stage and a row for each machine.",
         does: &[Act(A::PlayBatch)],
         seconds: 8.0,
         picture: None,
@@ -95,7 +95,7 @@ pub(super) static TOUR: &[Step] = &[
         film: 1,
     },
     Step {
-        caption: "History keeps every try with its inputs. Enter returns to one.",
+        caption: "History keeps the plans of this workload with their inputs. Enter returns to one.",
         does: &[Act(A::Show(View::History))],
         seconds: 4.0,
         picture: None,

@@ -160,3 +160,15 @@ fn a_model_has_as_many_parameters_as_its_publisher_says() {
         assert!((1.0..1.01).contains(&(told / published)), "{file}: {told} against {published}");
     }
 }
+
+#[test]
+fn an_inference_graph_with_several_cpus_opens_with_a_latency_planner() {
+    for (name, id) in [
+        ("mistral-7b-latency.json", "placement-latency-ip"),
+        ("branching-cnn-training.json", "placement-dp"),
+        ("bert32a100.json", "joint"),
+    ] {
+        let workload = workload::load(&folder().join(name)).unwrap();
+        assert_eq!(planner::opens_with(&workload).map(|planner| planner.info().id), Some(id), "{name}");
+    }
+}

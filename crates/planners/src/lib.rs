@@ -128,6 +128,23 @@ pub fn find(id: &str) -> Option<&'static dyn Planner> {
     all().iter().copied().find(|planner| planner.info().id == id)
 }
 
+/// Planner that a screen opens a workload with: the first that needs no conversion. An inference graph with several CPUs
+/// asks for the time of one sample, as the published inputs for latency do (NeurIPS 2020); those for throughput have one
+/// CPU. Its search improves on a screen, while a report would wait for it.
+pub fn opens_with(workload: &Workload) -> Option<&'static dyn Planner> {
+    let for_latency = workload.placement().is_some_and(|profile| {
+        let cpus = workload.limits.get(LimitKind::Cpus).unwrap_or(0.0);
+        cpus > 1.0 && !profile.nodes.iter().any(|node| node.backward)
+    });
+    let latency = find(placement::latency_planners::SEARCH.info().id).filter(|_| for_latency);
+    latency.or_else(|| first_native(workload))
+}
+
+/// First planner that needs no conversion of a workload.
+pub fn first_native(workload: &Workload) -> Option<&'static dyn Planner> {
+    all().iter().copied().find(|planner| planner.is_native(workload))
+}
+
 /// Planner of plans that training engines run, for this workload: the first with the options `engine` and `space`.
 pub fn for_engines(workload: &Workload) -> Option<&'static dyn Planner> {
     let has = |planner: &&dyn Planner, name: &str| planner.options().iter().any(|spec| spec.name == name);

@@ -109,9 +109,9 @@ pub(super) fn draw_help(frame: &mut Frame<'_>, area: Rect, model: &Model, filter
         }
     }
     let of_cursor = |line: &HelpLine| matches!(line, HelpLine::Entry { place, .. } if *place == filter.cursor);
-    let last = lines.iter().rposition(of_cursor).unwrap_or(0);
-    // Keep the selected line in the middle, so that a page of the cursor is a page of the list.
-    let last = if filter.cursor == 0 { 0 } else { last };
+    // It opens at the tasks; then the selected line stays in the middle, so that a page of the cursor is a page of the
+    // list.
+    let last = lines.iter().rposition(of_cursor).filter(|_| filter.cursor > 0).unwrap_or(0);
     let first = (last + 1).saturating_sub(places.len() / 2).min(lines.len().saturating_sub(places.len()));
     for (&place, line) in places.iter().zip(lines.iter().skip(first)) {
         let spans = match line {

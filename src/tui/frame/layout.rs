@@ -7,8 +7,6 @@
 //! TP 4 is free: the planner chose it. 8 costs 1.6 %, 2 does not fit: 119 of 80 GiB
 //! ```
 
-use std::sync::Arc;
-
 use ratatui::{
     Frame,
     layout::Rect,
@@ -163,10 +161,14 @@ pub(super) fn change(model: &Model) -> Vec<Span<'static>> {
     let theme = &model.appearance.theme;
     let shown = model.planning.shown.as_ref();
     let violations = shown.and_then(|shown| shown.plan()).map_or(&[][..], |(_, score)| &score.violations);
-    let simulated = model.simulation.simulated.as_ref();
-    let change =
-        model.change().filter(|_| simulated.is_some_and(|own| shown.is_some_and(|s| Arc::ptr_eq(&own.shown, s))));
+    let simulated = shown.and_then(|shown| model.simulation.of(shown));
+    let change = model.change().filter(|_| simulated.is_some());
+    // What an edit breaks matters more than what it gains.
     let mut spans = vec![];
+    if let [first, more @ ..] = violations {
+        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+        spans.push(Span::styled(format!("✗ {first}{more}  "), theme.bold(Role::Bad)));
+    }
     if let Some(change) = change {
         let role = match change.better {
             Some(true) => Role::Good,
@@ -181,10 +183,6 @@ pub(super) fn change(model: &Model) -> Vec<Span<'static>> {
         let style = if change.bright { theme.bold(role) } else { theme.fg(role) };
         spans.push(Span::styled(change.difference, style));
         spans.push(Span::styled(format!(" {}  ", change.than), theme.fg(Role::Muted)));
-    }
-    if let [first, more @ ..] = violations {
-        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
-        spans.push(Span::styled(format!("✗ {first}{more}"), theme.bold(Role::Bad)));
     }
     spans
 }
@@ -208,8 +206,9 @@ fn known_prices(model: &Model, axis: Axis) -> Vec<String> {
 /// Draws the sentence on the selected knob; without one, the effect of the last change.
 pub(super) fn draw_sentence(frame: &mut Frame<'_>, line: Rect, model: &Model) {
     if model.focus != Focus::Layout {
-        let phrases = change(model).into_iter().map(|span| vec![span]).collect();
-        if let Some(told) = flow(phrases, "", line.width.into(), 1).into_iter().next() {
+        let width = usize::from(line.width);
+        let phrases = change(model).into_iter().map(|span| vec![Span::styled(clip(&span.content, width), span.style)]);
+        if let Some(told) = flow(phrases.collect(), "", width, 1).into_iter().next() {
             frame.render_widget(told, line);
         }
         return;

@@ -35,6 +35,7 @@ use ratatui::{
 use crate::{
     text::is_hostile,
     tui::{
+        action::Action,
         marks::Marks,
         model::{Focus, Hit, Model, SMALLEST, View},
         overlay::Overlay,
@@ -202,17 +203,26 @@ fn draw_view(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut Marks
 }
 
 /// Standing of the shown plan, unless it is a planner's final one; in full, and short.
-fn standing(model: &Model) -> Option<[&'static str; 2]> {
+fn standing(model: &Model) -> Option<[String; 2]> {
     let shown = model.planning.shown.as_ref().filter(|shown| shown.plan().is_some())?;
     match shown.standing {
         Standing::Done => None,
-        // There the key shows the whole iteration.
-        Standing::Edited if model.view == View::Timeline => Some(["edited by hand: u undo", "edited by hand"]),
-        Standing::Edited => Some(["edited by hand: u undo, 0 planner's plan", "edited by hand"]),
-        Standing::BestSoFar { .. } if model.planning.best_so_far_shown() => {
-            Some(["best plan so far; the search continues", "best plan so far"])
+        Standing::Edited => {
+            // Only keys that do so in this view.
+            let scopes = model.scopes();
+            let key = |action| scopes.iter().find_map(|scope| model.appearance.keymap.of_action_in(*scope, action));
+            let ways = [(Action::Undo, "undo"), (Action::PlannersPlan, "planner's plan")];
+            let ways = ways.into_iter().filter_map(|(action, word)| Some(format!("{} {word}", key(action)?)));
+            let ways = ways.collect::<Vec<_>>().join(", ");
+            let short = "edited by hand".to_string();
+            Some([if ways.is_empty() { short.clone() } else { format!("{short}: {ways}") }, short])
         }
-        Standing::BestSoFar { .. } => Some(["best plan so far of a stopped search", "best plan so far"]),
+        Standing::BestSoFar { .. } if model.planning.best_so_far_shown() => {
+            Some(["best plan so far; the search continues", "best plan so far"].map(String::from))
+        }
+        Standing::BestSoFar { .. } => {
+            Some(["best plan so far of a stopped search", "best plan so far"].map(String::from))
+        }
     }
 }
 
@@ -300,7 +310,7 @@ fn draw_on_rule(frame: &mut Frame<'_>, rule: Rect, model: &Model, mark: u16) {
     let mut words: Vec<Span<'static>> = vec![];
     let room = usize::from(rule.right().saturating_sub(mark + 2));
     if let Some([whole, short]) = standing(model) {
-        let text = if whole.len() + 4 <= room { whole } else { short };
+        let text = if whole.chars().count() + 4 <= room { whole } else { short };
         words.push(Span::styled(format!(" {text} "), model.appearance.theme.bold(Role::Warning)));
     }
     // Without a line of their own, the prices of the knob or the last change stand here.

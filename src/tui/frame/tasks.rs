@@ -5,6 +5,7 @@ use crate::tui::{action::Action, model::Model, views::list::View};
 /// Task of the help.
 struct Task {
     action: Action,
+    /// Goal, in words that follow "I want to".
     told: &'static str,
     /// True for models to be trained alone, false for other workloads alone.
     trained: Option<bool>,
@@ -18,6 +19,7 @@ const fn of_model(action: Action, told: &'static str) -> Task {
     Task { action, told, trained: Some(true) }
 }
 
+/// All tasks, in the order in which people need them.
 const TASKS: &[Task] = &[
     task(Action::NextPanel, "change a limit or the planner: then ◂ ▸"),
     of_model(Action::PreviousPanel, "pin TP, PP or another axis: then ◂ ▸"),

@@ -51,6 +51,15 @@ use crate::{
     workload::lint,
 };
 
+/// Stage that the views share.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Pointed {
+    /// Stage that the cursor was moved to in any view.
+    pub stage: Option<usize>,
+    /// Stage of the shown view's cursor when it was opened; another one since then was chosen by the user.
+    pub at_opening: Option<usize>,
+}
+
 /// Whole state.
 pub(super) struct Model {
     /// Workload, planner, limits and options.
@@ -67,8 +76,8 @@ pub(super) struct Model {
     pub layout: LayoutKnobs,
     /// Shown view.
     pub view: View,
-    /// Stage that somebody pointed at, for all views, and the one that the shown view had when it was opened.
-    pub pointed: (Option<usize>, Option<usize>),
+    /// Stage that the cursor was put on, for all views.
+    pub pointed: Pointed,
     /// State of each view.
     pub views: Views,
     /// Part that receives the arrow keys.
@@ -196,7 +205,7 @@ impl Model {
             layout: LayoutKnobs::default(),
             panel: Panel { folded: None, cursor: 0, others_unfolded: false, editing: None },
             view: View::ALL[0],
-            pointed: (None, None),
+            pointed: Pointed::default(),
             views: Views::default(),
             focus: Focus::View,
             overlay: None,

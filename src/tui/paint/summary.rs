@@ -58,7 +58,8 @@ pub(in crate::tui) fn of_edited(
     match score.violations.as_slice() {
         [] if !shown.facts.is_empty() => lines.extend(shown.facts.first().map(|what| done(what))),
         [] => {
-            lines.push(limited_by(shown, plan, score, None, (theme, width)));
+            let simulated = model.simulation.of(shown).map(AsRef::as_ref);
+            lines.push(limited_by(shown, plan, score, simulated, (theme, width)));
             lines.extend(model.planning.last_edit().map(done));
         }
         [only] => {

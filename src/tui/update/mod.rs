@@ -83,15 +83,16 @@ impl Model {
             Action::Back => return self.back(),
             Action::Show(view) => {
                 let stage = self.view.behaviour().stage(self);
-                let moved = stage.is_some() && stage != self.pointed.1;
-                let pointed = if moved { stage } else { self.pointed.0 };
+                if stage.is_some() && stage != self.pointed.at_opening {
+                    self.pointed.stage = stage;
+                }
                 self.view = view;
                 self.focus = Focus::View;
                 let effects = view.behaviour().opened(self);
-                if let Some(stage) = pointed.filter(|stage| view.behaviour().stage(self) != Some(*stage)) {
+                if let Some(stage) = self.pointed.stage.filter(|stage| view.behaviour().stage(self) != Some(*stage)) {
                     view.behaviour().point_at(self, stage);
                 }
-                self.pointed = (pointed, view.behaviour().stage(self));
+                self.pointed.at_opening = view.behaviour().stage(self);
                 return effects;
             }
             Action::NextPanel => return self.turn_focus(true),

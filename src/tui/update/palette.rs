@@ -38,17 +38,11 @@ impl Model {
         let (name, value) = text.trim().split_once([' ', '=']).unwrap_or((text.trim(), ""));
         let (name, value) = (name.to_lowercase(), value.trim());
         if value.is_empty() {
-            // Names that no action has: without a value another action would be found for them.
-            let trained = self.session.workload.training().is_some();
-            let example = match name.as_str() {
-                "tokens" if trained => "tokens 2T",
-                "price" if trained => "price b200 4.50",
-                "within" if trained => "within 90",
-                _ => return None,
-            };
-            let what = Err(format!("a value is missing, as in `{example}`"));
-            let help = format!("type the value: {example}");
-            return Some(Assignment { title: name, help, what });
+            // Without a value these names would find another action; their errors tell what is missing.
+            let alone = ["tokens", "price", "within"].contains(&name.as_str());
+            if !(alone && self.session.workload.training().is_some()) {
+                return None;
+            }
         }
         let told = |label: &str, now: String, what: Result<Assigned, String>| {
             let help = match &what {

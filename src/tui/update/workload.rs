@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     cluster::LimitKind,
     family::dial,
+    planner,
     tui::{
         changes::Changes,
         convergence::Convergence,
@@ -59,8 +60,9 @@ impl Model {
     /// Switches to a planner that needs no conversion, if there is one and the planner in force needs it.
     pub(super) fn choose_native(&mut self) {
         if !self.session.is_native(self.session.planner) {
+            let opens = planner::opens_with(&self.session.workload).map(|planner| planner.info().id);
             let able = (0..self.session.planners.len()).filter(|&i| self.session.refusals[i].is_none());
-            let best = able.min_by_key(|&i| !self.session.is_native(i));
+            let best = able.min_by_key(|&i| Some(self.session.planners[i].info().id) != opens);
             let row = self.panel_row();
             self.session.planner = best.unwrap_or(self.session.planner);
             self.select_panel_row(row.unwrap_or(PanelRow::Limit(LimitKind::Devices)));

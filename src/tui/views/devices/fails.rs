@@ -86,7 +86,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     let told = 4 + refused.len() as u16;
     let room = area.height.saturating_sub(2 + list + told);
     let mut y = 2;
-    if let Some(layout) = MapLayout::new(&Atlas::of(shown, None), area.width, room).filter(|layout| layout.rows <= room)
+    if let Some(layout) =
+        MapLayout::new(&Atlas::of(shown, model.simulation.of(shown).map(AsRef::as_ref)), area.width, room)
+            .filter(|layout| layout.rows <= room)
     {
         let shades = Shades::new(theme, model.appearance.depth);
         let broken: Vec<u32> = failed.devices.clone().collect();

@@ -247,23 +247,19 @@ fn draw_arguments(frame: &mut Frame<'_>, area: Rect, model: &Model, arguments: &
     frame.render_widget(title, rows(area, 0, 1));
     let width = area.width.saturating_sub(3) / 2;
     // Long arguments go on in the next line.
-    let wrapped = |lines: &[String]| -> Vec<String> {
+    let wrapped = |sign: &str, lines: &[String]| -> Vec<String> {
         let broken = |line: &String| {
-            let rows = wrap(line, usize::from(width).saturating_sub(2));
-            rows.into_iter()
-                .enumerate()
-                .map(|(row, text)| if row == 0 { text } else { format!("  {text}") })
-                .collect::<Vec<_>>()
+            let rows = wrap(line, usize::from(width).saturating_sub(2)).into_iter().enumerate();
+            rows.map(|(row, text)| format!("{} {text}", if row == 0 { sign } else { " " })).collect::<Vec<_>>()
         };
         lines.iter().flat_map(broken).collect()
     };
-    let lists = [("−", Role::Bad, wrapped(&arguments.removed)), ("+", Role::Good, wrapped(&arguments.added))];
-    for (x, (sign, role, lines)) in [area.x, area.x + width + 3].into_iter().zip(lists) {
+    let lists = [(Role::Bad, wrapped("−", &arguments.removed)), (Role::Good, wrapped("+", &arguments.added))];
+    for (x, (role, lines)) in [area.x, area.x + width + 3].into_iter().zip(lists) {
         let room = usize::from(area.height - 1);
         let cut = lines.len() > room;
         for (y, line) in lines.iter().take(if cut { room - 1 } else { room }).enumerate() {
-            let sign = if line.starts_with(' ') { " " } else { sign };
-            let text = clip(&format!("{sign} {line}"), width.into());
+            let text = clip(line, width.into());
             frame.render_widget(Span::styled(text, theme.fg(role)), Rect { x, width, ..rows(area, 1 + y as u16, 1) });
         }
         if cut {

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use super::arcs::Arcs;
 use crate::tui::paint::{axis::Axis, map_layout::MapLayout};
 
-/// What a map depends on.
+/// Inputs of a map: another plan, size or source of the loads makes a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::tui) struct MapKey {
     /// Number of the shown plan.

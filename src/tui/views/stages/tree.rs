@@ -20,6 +20,7 @@ use crate::{
             text::{fit, fit_right, plain},
         },
         shown::ShownRun,
+        simulated::ALIKE,
         theme::{Role, Theme},
         widget::{
             bar,
@@ -37,9 +38,6 @@ pub(super) const VALUE: usize = 10;
 const LONGEST: usize = 40;
 /// Minimum width for a column of slack.
 const WITH_SLACK: usize = 100;
-
-/// Part of the slowest stage's time below which there is no slack: a tie in three digits.
-const TIE: f64 = 0.001;
 
 /// Sign before the number of nodes that recompute.
 pub(super) const RECOMPUTES: &str = "↻";
@@ -200,7 +198,7 @@ impl Tree<'_> {
         spans.push(Span::styled(fit_right(&units::seconds(scored.load_s), VALUE), style));
         let slack = match (columns.slack > 2, bottleneck) {
             (true, false) => match self.slowest - scored.load_s {
-                slack if slack > TIE * self.slowest => fit_right(&units::seconds(slack), columns.slack),
+                slack if slack > (1.0 - ALIKE) * self.slowest => fit_right(&units::seconds(slack), columns.slack),
                 _ => fit_right("none", columns.slack),
             },
             (true, true) => fit(" ◂ slowest", columns.slack),

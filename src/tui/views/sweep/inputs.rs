@@ -4,7 +4,7 @@ use super::state::{Basis, Lines};
 use crate::{
     cluster::LimitKind,
     plan::Measure,
-    planner::{OptionKind, OptionSpec, Problem},
+    planner::{OptionKind, OptionSpec},
     study::{
         explain::limits_of,
         sweep::around::{RangeWidth, values_around},
@@ -39,11 +39,6 @@ impl Session {
             .chain(others)
             .filter(|&i| self.refusals[i].is_none() && (self.stands_alone(i) || i == self.planner))
             .filter(|&i| like(i) == like(self.planner))
-            .filter(|&i| {
-                let options = self.options[i].clone();
-                let problem = Problem { workload: self.workload.clone(), limits: self.limits.clone(), options };
-                self.planners[i].check_options(&problem).is_ok()
-            })
             .collect()
     }
 

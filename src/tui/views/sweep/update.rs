@@ -8,7 +8,7 @@ use tui_input::{Input, backend::crossterm::EventHandler};
 use super::state::{Lines, Swept};
 use crate::{
     cluster::LimitKind,
-    planner::{self, OptionKind, OptionValue, Search},
+    planner::{self, OptionKind, OptionValue, Problem, Search},
     study::sweep::{
         ChartFigure, LimitValues, PointResult, Series, Sweep, SweepPoint,
         around::values_around,
@@ -219,6 +219,11 @@ impl Model {
         match self.lines() {
             Lines::One => vec![Series { label: planner.info().name.into(), ..Series::new(planner, own()) }],
             Lines::Planners => (self.session.lines_of_planners().into_iter())
+                .filter(|&i| {
+                    let (workload, limits, options) =
+                        (self.session.workload.clone(), self.session.limits.clone(), self.session.options[i].clone());
+                    self.session.planners[i].check_options(&Problem { workload, limits, options }).is_ok()
+                })
                 .map(|i| Series {
                     label: self.session.planners[i].info().name.into(),
                     ..Series::new(self.session.planners[i], self.session.options[i].clone())
