@@ -15,10 +15,6 @@ from pathlib import Path
 
 PAGES = Path(__file__).resolve().parent / "src" / "manual"
 MARKER = "<!-- Written by docs/manual.py. Do not edit below this line. -->"
-COMMANDS = [
-    "plan", "check", "simulate", "compare", "explain", "seek", "sweep", "estimate", "calibrate", "generate", "convert", "lint",
-    "import", "export", "map", "topologies", "hardware", "planners", "themes", "terms", "completions", "man",
-]
 # Options that many commands share are shown once: heading of the page, command and heading of the help.
 SHARED = [
     ("Limits", "plan", "Limits"),
@@ -48,67 +44,60 @@ def code(text):
     return f"`{cell(text)}`"
 
 
-class Entry:
-    """An option or argument of the help."""
+def unwrapped(text):
+    return " ".join(text.split())
 
-    def __init__(self, name):
-        self.name, self.lines = name, []
+
+class Entry:
+    """An option or argument of a command."""
+
+    def __init__(self, option):
+        self.option, self.name = option, option["shown"]
 
     def text(self):
-        """One line: sentence, possible values, default."""
-        body = "\n".join(self.lines)
-        body = re.sub(r"\[possible values: ([^\]]*)\]", lambda m: "One of: " + self.listed(m[1]), body, flags=re.DOTALL)
-        body = re.sub(r"\[default: ([^\]]*)\]", lambda m: f"Default: {' '.join(m[1].split())}", body, flags=re.DOTALL)
-        body = re.sub(r"\[alias: ([^\]]*)\]", r"Also `\1`", body)
-        if "Possible values:" in body:
-            before, values = body.split("Possible values:", 1)
-            values, *rest = values.split("\n\n")
-            found = re.findall(r"- ([\w.-]+):\s*(.*?)(?=\n- |\Z)", values, flags=re.DOTALL)
-            told = "<br>".join(f"`{value}`: {' '.join(help.split())}" for value, help in found)
-            body = f"{before.strip()}<br>{told}" + "".join(f"<br>{part.strip()}" for part in rest if part.strip())
-        sentences = [" ".join(part.split()) for part in re.split(r"\n\n|(?=Default: )|(?=One of: )|(?=Also `)", body)]
+        """One line: sentences, possible values, default."""
+        sentences = [unwrapped(part) for part in re.split(r"\n\n", self.option["help"].strip())]
+        values = self.option["values"]
+        told = ""
+        if any(value["help"] for value in values):
+            told = "".join(f"<br>`{value['name']}`: {unwrapped(value['help'])}" for value in values)
+        elif values:
+            sentences.append("One of: " + self.listed([value["name"] for value in values]))
+        if self.option["default"]:
+            sentences.append(f"Default: {self.option['default']}")
+        sentences = [re.sub(r"\[default: ([^\]]*)\]", r"Default: \1", part) for part in sentences]
+        sentences += [f"Also `--{alias}`" for alias in self.option["aliases"]]
         text = " ".join(part if part[-1:] in ".!?>" else part + "." for part in sentences if part)
-        return cell(re.sub(r"<(?!br>)", "&lt;", text))
+        text = text.replace(" Default:", ". Default:").replace("..", ".").replace("). Default", "). Default")
+        return cell(re.sub(r"<(?!br>)", "&lt;", text) + told)
 
     @staticmethod
-    def listed(values):
-        names = values.split()
+    def listed(names):
         if len(names) > 15:
             return "the [planners](planner-options.md)"
-        return ", ".join(f"`{name.strip(',')}`" for name in names)
+        return ", ".join(f"`{name}`" for name in names)
 
     def row(self):
         return f"| {code(self.name)} | {self.text()} |"
 
 
-def parse(text):
-    """Help of a command: summary, usage, sections of entries, examples, closing paragraphs."""
-    lines = text.split("\n")
-    summary, usage, sections, examples, closing = lines[0], [], {}, [], []
-    section = entry = None
-    state = "head"
-    for line in lines[1:]:
-        if line.startswith("Usage:"):
-            state = "usage"
-            usage.append(line[6:].strip())
-        elif line == "Examples:":
+def parse(command):
+    """A command of `plantui man --json`: summary, usage, sections of entries, examples, closing paragraphs."""
+    sections, examples, closing = {}, [], []
+    for option in command["options"]:
+        own = "Arguments" if option["positional"] else "Options"
+        sections.setdefault(option["heading"] or own, []).append(Entry(option))
+    state = "closing"
+    for line in command["after"].split("\n"):
+        if line in ("Examples:", "Example:"):
             state = "examples"
-        elif state == "examples" and (line.startswith("  ") or (not line and not examples)):
+        elif line.startswith("  plantui ") or state == "examples" and line.startswith("  "):
+            state = "examples"
             examples.append(line[2:])
-        elif state in ("examples", "closing"):
+        else:
             state = "closing"
             closing.append(line)
-        elif state == "usage" and line.startswith("  ") and not section:
-            usage.append(line.strip())
-        elif re.match(r"[A-Z].*:$", line):
-            section, entry = sections.setdefault(line[:-1], []), None
-            state = "entries"
-        elif state == "entries" and re.match(r" {2,6}(-|<|\[)\S*", line):
-            entry = Entry(line.strip())
-            section.append(entry)
-        elif entry is not None:
-            entry.lines.append(line.strip())
-    return summary, usage, sections, examples, closing
+    return command["about"], [line.strip() for line in command["usage"].split("\n")], sections, examples, closing
 
 
 def paragraphs(lines):
@@ -139,7 +128,8 @@ def link(heading, taken, entries):
 
 
 def commands(program):
-    helps = {name: parse(output(program, name, "--help")) for name in COMMANDS}
+    known = {command["name"]: command for command in json.loads(output(program, "man", "--json"))}
+    helps = {name: parse(command) for name, command in known.items() if name != "plantui"}
     shared = {}
     for heading, command, prefix in SHARED:
         for title, entries in helps[command][2].items():
@@ -175,7 +165,7 @@ def commands(program):
         names = ", ".join(f"[`{name}`](#{name})" for name in takers[heading])
         table = "| option | meaning |\n|---|---|\n" + "\n".join(entry.row() for entry in entries)
         groups.append(f"## {heading}\n\nTaken by {names}.\n\n{table}")
-    _, usage, sections, _, _ = parse(output(program, "--help"))
+    _, usage, sections, _, _ = parse(known["plantui"])
     screen = [entry for title, entries in sections.items() for entry in entries
               if title.startswith(("Screen", "Session", "Planning")) and entry.name not in ALWAYS]
     head = "## plantui without a command\n\nOpens the screen. Without a terminal it prints the report of `plantui plan`.\n\n```text\n" + "\n".join(usage)

@@ -66,12 +66,16 @@
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "screen")]
+#[cfg(feature = "cli")]
 pub mod cli;
-#[cfg(feature = "screen")]
+#[cfg(feature = "cli")]
 pub mod config;
-#[cfg(feature = "screen")]
+#[cfg(feature = "cli")]
+mod folders;
+#[cfg(feature = "cli")]
 mod notice;
+#[cfg(feature = "cli")]
+mod streams;
 #[cfg(feature = "screen")]
 pub mod tui;
 

@@ -3,9 +3,10 @@
 //! Standard error may be unusable: the terminal is closed, the pipe's reader has exited, the disk is full. The standard
 //! library's macros panic then; here the message is lost and only the exit code reports the outcome.
 
-use std::io::{self, Write};
-
-use crate::text::{single_line, visible};
+use crate::{
+    streams,
+    text::{single_line, visible},
+};
 
 /// Prints a note on a valid result.
 pub(crate) fn note(text: &str) {
@@ -31,7 +32,5 @@ pub(crate) fn hint(text: &str) {
 
 /// Writes a text of several lines, with terminal control characters made [`visible`].
 pub(crate) fn whole(text: &str) {
-    let mut stream = io::stderr().lock();
-    // A failure to write cannot be reported either.
-    drop(stream.write_all(visible(text).as_bytes()).and_then(|()| stream.flush()));
+    streams::message(&visible(text));
 }

@@ -138,6 +138,9 @@ struct EntryPart<'a> {
     proven_among: Option<&'a str>,
     stages: Option<usize>,
     devices: Option<u32>,
+    /// Layout of a model to be trained, in the notation of `--parallel`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layout: Option<String>,
     schedule: Option<&'static str>,
     iteration_s: Option<f64>,
     samples_per_s: Option<f64>,
@@ -390,7 +393,8 @@ impl<'a> EntryPart<'a> {
             gap: entry.gap(),
             proven_among: entry.proven_among.as_deref(),
             stages: entry.plan.as_ref().map(|plan| plan.stages.len()),
-            devices: entry.plan.as_ref().map(crate::plan::Plan::devices_used),
+            devices: entry.plan.as_ref().map(Plan::devices_used),
+            layout: entry.plan.as_ref().and_then(Plan::configuration).map(ToString::to_string),
             schedule: simulated.map(|simulated| simulated.schedule.id()),
             iteration_s: simulated.map(|simulated| simulated.iteration_s),
             samples_per_s: simulated.map(|simulated| simulated.samples_per_s),

@@ -1,15 +1,13 @@
 //! Days and cost of training on a number of tokens, from a price that the user gives: by flag, or for a kind of hardware
 //! in the configuration file.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 pub(crate) use crate::plan::document::CostPart as Cost;
 use crate::{
     cli::Failure,
     config::{self, Config},
-    units,
+    folders, units,
     workload::Workload,
 };
 
@@ -37,7 +35,7 @@ impl CostArgs {
         if self.price.is_some() {
             return Ok(self.clone());
         }
-        let place = config::place(|name| std::env::var_os(name).map(PathBuf::from));
+        let place = config::place(folders::variable);
         let config = place.map(|place| Config::load(&place)).transpose()?.unwrap_or_default();
         Ok(CostArgs { price: config.prices.get(hardware).copied(), ..self.clone() })
     }

@@ -1,9 +1,10 @@
 //! End of a command: exit codes, and the two lines of an expected error or of a bug.
 
-use std::{io, process::ExitCode};
+use std::io;
 
 use crate::{
     cluster::MissingLimit,
+    config::ConfigError,
     generate::GenerateError,
     notice,
     planner::{Fault, OptionError, REPORT},
@@ -24,17 +25,17 @@ pub enum CommandEnd {
 }
 
 /// Exit code of a bug: an internal software error in `sysexits.h`.
-const BUG: u8 = 70;
+pub(super) const BUG: u8 = 70;
 
 impl CommandEnd {
     /// Exit code: 0, 1, 3 or 70. Code 2 is a [`Failure`].
-    pub fn exit_code(self) -> ExitCode {
-        ExitCode::from(match self {
+    pub fn exit_code(self) -> u8 {
+        match self {
             CommandEnd::Done => 0,
             CommandEnd::NoPlan => 1,
             CommandEnd::Stopped => 3,
             CommandEnd::Bug => BUG,
-        })
+        }
     }
 }
 
@@ -75,18 +76,18 @@ impl Failure {
     }
 
     /// Prints the error to standard error and returns the exit code.
-    pub fn report(&self) -> ExitCode {
+    pub fn report(&self) -> u8 {
         let (message, hint) = match self {
             Failure::Refused { message, hint } => (message, hint),
             Failure::Bug(what) => {
                 print_bug(what);
-                return ExitCode::from(BUG);
+                return BUG;
             }
-            Failure::ReaderLeft => return ExitCode::SUCCESS,
+            Failure::ReaderLeft => return 0,
         };
         notice::error(message);
         notice::hint(hint);
-        ExitCode::from(2)
+        2
     }
 }
 
@@ -102,6 +103,12 @@ impl From<GenerateError> for Failure {
             GenerateError::Config(error) => error.into(),
             error @ GenerateError::Setting { .. } => Failure::refused(error.to_string(), ""),
         }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Failure::refused(error.to_string(), error.repair)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Hardware of the user: a TOML file given with `--hardware`, or a table `[hardware.NAME]` of the configuration file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::{Failure, input};
 use crate::{
     cluster::hardware::{self, HardwareSheet},
     config::{self, Config},
+    folders,
     workload::formats::file,
 };
 
@@ -21,7 +22,7 @@ pub(super) fn id_of(value: &str) -> Result<String, Failure> {
         return from_file(Path::new(value));
     }
     if hardware::find(value).is_none() {
-        let place = config::place(|name| std::env::var_os(name).map(PathBuf::from));
+        let place = config::place(folders::variable);
         place.map(|place| Config::load(&place)).transpose()?.unwrap_or_default().add_hardware();
     }
     Ok(value.into())

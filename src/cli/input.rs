@@ -1,9 +1,8 @@
 //! Sources of workloads and plans: a path, or `-` for standard input.
 
 use std::{
-    io,
     path::{Path, PathBuf},
-    sync::{Mutex, OnceLock},
+    sync::{Mutex, PoisonError},
 };
 
 use serde_json::value::RawValue;
@@ -13,6 +12,7 @@ use crate::{
     family::{self, read::LoadedPlan},
     notice,
     source::{LoadError, error::printable},
+    streams,
     workload::{
         self, Workload,
         formats::{self, detect},
@@ -21,6 +21,15 @@ use crate::{
 
 /// Files that were read, which no result may replace.
 static READ: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Content of standard input once it was read as a plan.
+static STANDARD_INPUT_BYTES: Mutex<Option<Vec<u8>>> = Mutex::new(None);
+
+/// Forgets what earlier calls of `plantui serve` read.
+pub(super) fn forget() {
+    READ.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    *STANDARD_INPUT_BYTES.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
 
 /// Remembers a file that was read.
 fn remember(path: &Path) {
@@ -57,7 +66,7 @@ pub(crate) fn workload(path: &Path) -> Result<Workload, LoadError> {
 /// As [`workload`].
 pub(crate) fn workload_given(path: &Path, facts: &[GivenFact]) -> Result<Workload, LoadError> {
     if is_standard_input(path) {
-        return workload::load_reader(io::stdin().lock(), STANDARD_INPUT, "stdin");
+        return workload::load_reader(streams::input(), STANDARD_INPUT, "stdin");
     }
     remember(path);
     let size = facts.iter().find(|(name, ..)| name == MICRO_BATCH).and_then(|(_, size, _)| size.parse().ok());
@@ -135,13 +144,14 @@ pub(crate) fn plans(path: &Path, workload: &Workload) -> Result<PlanFileContent,
 /// # Errors
 /// [`LoadError`] if it cannot be read.
 pub(crate) fn file_bytes(path: &Path) -> Result<(Vec<u8>, String), LoadError> {
-    // A plan is read before its workload is complete, and standard input can be read only once.
-    static READ: OnceLock<Vec<u8>> = OnceLock::new();
     if is_standard_input(path) {
-        if READ.get().is_none() {
-            drop(READ.set(formats::read_all(io::stdin().lock(), STANDARD_INPUT)?));
-        }
-        return Ok((READ.get().cloned().unwrap_or_default(), STANDARD_INPUT.to_string()));
+        // A plan is read before its workload is complete, and the standard input of a process can be read only once.
+        let mut first = STANDARD_INPUT_BYTES.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = match first.take() {
+            Some(bytes) => bytes,
+            None => formats::read_all(streams::input(), STANDARD_INPUT)?,
+        };
+        return Ok((first.insert(bytes).clone(), STANDARD_INPUT.to_string()));
     }
     remember(path);
     Ok((formats::read_file(path)?, shown(path)))

@@ -3,7 +3,7 @@
 //! The parser repeats the arguments, which may come from untrusted input (a script that passes file names). So the
 //! repeated text is made visible first, each on one line, and the whole message is a [`notice`] like any other.
 
-use std::{error::Error, process::ExitCode};
+use std::error::Error;
 
 use clap::error::{ContextKind, ContextValue};
 
@@ -14,11 +14,11 @@ use crate::{notice, text::visible_line};
 const OWN: &str = "error: --topology: ";
 
 /// Prints the parser's help or error, and returns the exit code.
-pub(super) fn report(mut error: clap::Error) -> ExitCode {
+pub(super) fn report(mut error: clap::Error) -> u8 {
     if !error.use_stderr() {
         // Help and version contain only trusted text, and are a result like any other.
         return match output::print_own(&help::printed(&error.render())) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(()) => 0,
             Err(failure) => failure.report(),
         };
     }
@@ -49,7 +49,7 @@ pub(super) fn report(mut error: clap::Error) -> ExitCode {
         drop(error.remove(ContextKind::Suggested));
     }
     notice::whole(&repeated(&error).unwrap_or_else(|| error.to_string()));
-    ExitCode::from(2)
+    2
 }
 
 /// Message for a value parser that repeats its input, with control characters made visible. `None` if there are none.

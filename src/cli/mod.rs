@@ -48,9 +48,14 @@ mod progress;
 pub(crate) mod report;
 pub(crate) mod schedule_argument;
 mod schedule_table;
+#[cfg(feature = "screen")]
+mod screen;
+#[cfg(not(feature = "screen"))]
+#[path = "without_screen.rs"]
 mod screen;
 pub(crate) mod seek;
 mod seek_report;
+mod serve;
 mod setup;
 pub(crate) mod simulate;
 pub(crate) mod sweep;
@@ -60,6 +65,7 @@ mod sweep_shard;
 mod sweep_store;
 mod sweep_topologies;
 pub(crate) mod terms;
+#[cfg(feature = "screen")]
 pub(crate) mod themes;
 pub(crate) mod topologies;
 mod topology_input;
@@ -67,14 +73,15 @@ mod training_input;
 mod training_table;
 mod watch;
 
-use std::{ffi::OsStr, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
 pub use failure::{CommandEnd, Failure};
 pub use output::{standard_output_is_closed, takes_colours};
 
-const EXAMPLES: &str = "\
+const EXAMPLES: &str = concat!(
+    "\
 Examples:
   plantui                                       the screen, with a built-in example
   plantui model.json --devices 64               the screen, with a limit changed
@@ -96,7 +103,11 @@ Examples:
   plantui help terms bubble                     the meaning of a word, with a picture
 
 Exit codes: 0 done, 1 no feasible plan (or a plan that is not valid), 2 wrong use or input, 3 stopped before any plan, \
-70 a bug of plantui.";
+70 a bug of plantui.
+
+Documentation and reports of bugs: ",
+    env!("CARGO_PKG_REPOSITORY")
+);
 
 /// Plan how a neural network is split over many devices.
 ///
@@ -135,8 +146,10 @@ enum Command {
     Planners(planners::PlannersArgs),
     Hardware(hardware::HardwareArgs),
     Topologies(topologies::TopologiesArgs),
+    #[cfg(feature = "screen")]
     Themes(themes::ThemesArgs),
     Terms(terms::TermsArgs),
+    Serve(serve::ServeArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -167,8 +180,10 @@ impl Cli {
             Some(Command::Planners(args)) => args.run(),
             Some(Command::Hardware(args)) => args.run(),
             Some(Command::Topologies(args)) => args.run(),
+            #[cfg(feature = "screen")]
             Some(Command::Themes(args)) => args.run(),
             Some(Command::Terms(args)) => args.run(),
+            Some(Command::Serve(args)) => args.run(),
             Some(Command::Completions(args)) => args.run(),
             Some(Command::Man(args)) => args.run(),
         }
@@ -177,11 +192,15 @@ impl Cli {
 
 /// Parses the arguments of the process, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
-    let first_word = std::env::args_os().nth(1);
-    if let Some(failure) = mistyped::failure(first_word.as_deref().and_then(OsStr::to_str)) {
+    ExitCode::from(run(std::env::args_os().collect()))
+}
+
+/// Runs the command of a command line, whose first word is the program, and returns its exit code.
+fn run(arguments: Vec<OsString>) -> u8 {
+    if let Some(failure) = mistyped::failure(arguments.get(1).and_then(|word| word.to_str())) {
         return failure.report();
     }
-    match help::parse(terms::from_help(std::env::args_os().collect())).map(Cli::run) {
+    match help::parse(terms::from_help(arguments)).map(Cli::run) {
         Ok(Ok(ending)) => ending.exit_code(),
         Ok(Err(failure)) => failure.report(),
         Err(error) => misuse::report(error),

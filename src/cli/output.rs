@@ -12,13 +12,12 @@ use std::{
 };
 
 use super::{Failure, input};
-use crate::{export::whole_file, notice, text::visible};
+use crate::{export::whole_file, notice, streams, text::visible};
 
 /// Columns available for a table: the terminal's, or a fixed width for logs.
 pub(super) fn columns() -> usize {
     const LOG: usize = 160;
-    let terminal = io::stdout().is_terminal().then(|| ratatui::crossterm::terminal::size().ok()).flatten();
-    terminal.map_or(LOG, |(columns, _)| columns.into())
+    terminal_size::terminal_size_of(io::stdout()).map_or(LOG, |(columns, _)| columns.0.into())
 }
 
 /// Destination of a result.
@@ -173,8 +172,7 @@ pub(super) fn print_own(text: &str) -> Result<(), Failure> {
 
 fn print_pieces(pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     is_open()?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    pieces(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::writing("standard output", &error))
+    streams::print(pieces).map_err(|error| Failure::writing("standard output", &error))
 }
 
 /// Size in bytes above which a trace's size is printed: browsers open such traces slowly, if at all.

@@ -54,6 +54,7 @@ impl ProfileArgs {
     }
 
     /// Dial of the workload that this flag or a planner's setting changes.
+    #[cfg(feature = "screen")]
     pub(super) fn changed_dial(&self, settings: &[String]) -> Option<String> {
         let set = settings.iter().any(|setting| is_batch(setting));
         (self.profile_batch.is_some() || set).then(|| PROFILE_BATCH.to_string())

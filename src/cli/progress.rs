@@ -4,11 +4,20 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::{plan::Measure, planner::Search};
+use crate::{
+    plan::Measure,
+    planner::Search,
+    streams::{self, Progress},
+};
 
 /// Shorter searches show no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 const STEPS: u64 = 1000;
+
+/// Reports progress to the caller of `plantui serve`; false if there is none.
+fn report(title: &str, fraction: f64, message: &str) -> bool {
+    streams::progress(|| Progress { title: title.into(), fraction, message: message.into() })
+}
 
 /// Progress bar of a search that appears after a delay.
 pub(super) struct SearchBar {
@@ -28,18 +37,21 @@ impl SearchBar {
         if search.elapsed() < PATIENCE {
             return;
         }
+        let progress = search.progress();
+        let mut message = progress.best.map(|best| format!("best {}", self.measure.show(best))).unwrap_or_default();
+        if let Some(bound) = progress.bound {
+            message += &format!(" bound {}", self.measure.show(bound));
+        }
+        if report(self.title, progress.fraction, &message) {
+            return;
+        }
         let bar = self.bar.get_or_insert_with(|| {
             let style = ProgressStyle::with_template("{prefix} [{bar:30}] {percent:>3}% {elapsed} {msg}")
                 .expect("the template is a constant");
             // indicatif draws to standard error, and nothing if that is not a terminal.
             ProgressBar::new(STEPS).with_style(style.progress_chars("=> ")).with_prefix(self.title)
         });
-        let progress = search.progress();
         bar.set_position((progress.fraction * STEPS as f64) as u64);
-        let mut message = progress.best.map(|best| format!("best {}", self.measure.show(best))).unwrap_or_default();
-        if let Some(bound) = progress.bound {
-            message += &format!(" bound {}", self.measure.show(bound));
-        }
         if stopping {
             message += " stopping, Ctrl-C again to give up";
         }
@@ -70,6 +82,9 @@ impl CountBar {
     /// Shows the progress of the work; `stopping` after it was cancelled.
     pub(super) fn update(&mut self, stopping: bool) {
         if self.began.elapsed() < PATIENCE {
+            return;
+        }
+        if report(self.title, self.done as f64 / self.total.max(1) as f64, "") {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {

@@ -3,7 +3,7 @@
 //! The screen's start values come from the flags, then the last session with the workload, then the workload, then the
 //! configuration file. The report uses only flags and workload, as in `plan`.
 
-use std::{env, ffi::OsStr, path::PathBuf, sync::Arc};
+use std::{ffi::OsStr, path::PathBuf, sync::Arc};
 
 use clap::{
     Arg, Args, Command,
@@ -20,8 +20,8 @@ use super::{
     training_input,
 };
 use crate::{
-    config::{self, Config, ConfigError},
-    notice,
+    config::{self, Config},
+    folders, notice,
     planner::{self, Planner},
     simulate::Schedule,
     tui::{self, ScreenError, ScreenRequest, theme},
@@ -143,7 +143,7 @@ impl ScreenArgs {
 
     /// Configuration file, overridden by the flags.
     fn config(&self) -> Result<Config, Failure> {
-        let place = self.start.config.clone().or_else(|| config::place(variable));
+        let place = self.start.config.clone().or_else(|| config::place(folders::variable));
         let file = place.as_deref().map(Config::load).transpose()?.unwrap_or_default();
         file.add_hardware();
         Ok(Config {
@@ -178,7 +178,7 @@ impl ScreenArgs {
             simulator: config.simulator,
             schedule_asked: self.look.schedule.is_some(),
             // A tour neither restores nor saves a session.
-            state_directory: tui::user_state_directory(variable).filter(|_| !self.start.demo),
+            state_directory: folders::state(folders::variable).filter(|_| !self.start.demo),
             watch: self.start.watch,
             demo: self.start.demo,
             fresh: self.start.fresh || !config.restore,
@@ -217,17 +217,7 @@ impl TypedValueParser for ThemeNames {
     }
 }
 
-fn variable(name: &str) -> Option<PathBuf> {
-    env::var_os(name).map(PathBuf::from)
-}
-
 /// First of these planners that natively supports the workload.
 fn preferred(ids: &[String], workload: &Workload) -> Option<&'static dyn Planner> {
     ids.iter().filter_map(|id| planner::find(id)).find(|planner| planner.is_native(workload))
-}
-
-impl From<ConfigError> for Failure {
-    fn from(error: ConfigError) -> Self {
-        Failure::refused(error.to_string(), error.repair)
-    }
 }

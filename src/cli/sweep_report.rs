@@ -261,6 +261,9 @@ struct PointPart<'a> {
     lower_bound: Option<f64>,
     stages: Option<usize>,
     devices: Option<u32>,
+    /// Layout of a model to be trained, in the notation of `--parallel`.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    layout: &'a str,
     iteration_s: Option<f64>,
     samples_per_s: Option<f64>,
     bubble: Option<f64>,
@@ -301,6 +304,7 @@ pub(super) fn document<'a>(
             lower_bound: answer.bound,
             stages: answer.stages,
             devices: answer.devices_used,
+            layout: &answer.layout,
             iteration_s: simulated.map(|s| s.iteration_s),
             samples_per_s: simulated.map(|s| s.samples_per_s),
             bubble: simulated.map(|s| s.idle),

@@ -190,6 +190,7 @@ impl TrainingArgs {
     }
 
     /// Ids of the workload's dials that these flags, the planner's settings or a topology change.
+    #[cfg(feature = "screen")]
     pub(super) fn changed_dials(&self, settings: &[String], topology: bool) -> Vec<String> {
         let reserve = settings.iter().any(|setting| setting.starts_with("reserve="));
         let asked = [

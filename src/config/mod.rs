@@ -1,10 +1,12 @@
 //! User configuration file: colours, defaults and keys of the screen.
 //!
-//! The file is TOML: `--config`, else `$PLANTUI_CONFIG`, else `plantui/config.toml` in `$XDG_CONFIG_HOME` or
-//! `~/.config`. `read` parses it and reports errors with their line. [`print`] writes the configuration in force with
+//! The file is TOML: `--config`, else `$PLANTUI_CONFIG`, else `plantui/config.toml` in the user's
+//! [folder](crate::folders). `read` parses it and reports errors with their line. [`print`] writes the configuration in force with
 //! comments, and its output parses back to the same [`Config`]. The screen uses the whole file. Other commands look up a
 //! hardware name there that is no preset, and depend on their flags for everything else.
 
+#[cfg(feature = "screen")]
+mod keys;
 mod print;
 mod read;
 mod settings;
@@ -17,14 +19,16 @@ use std::{
 
 use thiserror::Error;
 
+#[cfg(feature = "screen")]
+use crate::tui::Keymap;
 use crate::{
     cluster::{
         GivenLimits,
         hardware::{self, HardwareSheet},
     },
+    folders,
     simulate::{Schedule, SimulatorSettings},
     source::{LoadError, error::printable},
-    tui::Keymap,
     workload::formats::{detect, file},
 };
 
@@ -57,6 +61,7 @@ pub struct Config {
     /// Price of a device for an hour, by id of the hardware.
     pub prices: BTreeMap<String, f64>,
     /// Keys of each action.
+    #[cfg(feature = "screen")]
     pub keymap: Keymap,
 }
 
@@ -74,6 +79,7 @@ impl Default for Config {
             limits: GivenLimits::default(),
             hardware: vec![],
             prices: BTreeMap::new(),
+            #[cfg(feature = "screen")]
             keymap: Keymap::default(),
         }
     }
@@ -139,12 +145,8 @@ impl Config {
 /// Path of the configuration file: `$PLANTUI_CONFIG`, or else the usual place if a file exists there. `get` reads an
 /// environment variable.
 pub fn place(get: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    let set = |name: &str| get(name).filter(|value| !value.as_os_str().is_empty());
-    if let Some(named) = set("PLANTUI_CONFIG") {
-        return Some(named);
-    }
-    let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))?;
-    Some(base.join("plantui").join("config.toml")).filter(|path| path.exists())
+    let named = get("PLANTUI_CONFIG").filter(|value| !value.as_os_str().is_empty());
+    named.or_else(|| Some(folders::configuration(get)?.join("config.toml")).filter(|path| path.exists()))
 }
 
 #[cfg(test)]

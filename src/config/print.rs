@@ -1,13 +1,9 @@
 //! Writes a [`Config`] as a TOML file, with a comment above every setting.
 
-use toml::Value;
-
 use super::{
     Config,
     settings::{self, ConfigSetting},
 };
-use crate::tui::action::{Scope, TABLE};
-
 const HEAD: &str = "\
 # Start values of plantui's screen. Other commands do not read this file.
 # Flags have priority over the last session with a workload, the session over the workload's limits, these over this \
@@ -24,14 +20,6 @@ const SIMULATOR: &str = "\
 
 const PRICES: &str = "\
 # Price of a device for an hour, by id of the hardware, for days and costs of a training.
-";
-
-const KEYS: &str = "\
-# Keys: a text or a list for each action, [] for none. A key is a character, or one of enter, space, tab, backtab, esc,
-# backspace, delete, left, right, up, down, home, end, pageup, pagedown, f1 to f12; with shift- (not for \
-characters), ctrl-
-# or alt- before it. Ctrl-C always leaves, Ctrl-Z always suspends. In lists and forms over the screen, arrows,
-# Enter and Esc keep their meaning.
 ";
 
 pub(super) fn to_toml(config: &Config) -> String {
@@ -60,21 +48,8 @@ pub(super) fn to_toml(config: &Config) -> String {
     for (hardware, price) in &config.prices {
         text.push_str(&format!("{hardware} = {price}\n"));
     }
-    text.push_str(&format!("\n{KEYS}"));
-    let mut scope: Option<Scope> = None;
-    let mut entries: Vec<usize> = (0..TABLE.len()).collect();
-    // TOML forbids opening a table twice.
-    entries.sort_by_key(|&i| TABLE[i].scope.place());
-    for i in entries {
-        let entry = &TABLE[i];
-        if scope != Some(entry.scope) {
-            text.push_str(&format!("\n[keys.{}]\n", entry.scope.id()));
-            scope = Some(entry.scope);
-        }
-        let keys: Vec<Value> = config.keymap.of(i).iter().map(|key| key.name().into()).collect();
-        let set = format!("{} = {}", entry.action.id(), Value::Array(keys));
-        text.push_str(&format!("{set:<40} # {}\n", entry.help));
-    }
+    #[cfg(feature = "screen")]
+    super::keys::write(&config.keymap, &mut text);
     text
 }
 
@@ -87,7 +62,7 @@ fn written(setting: &ConfigSetting, config: &Config) -> String {
     format!("# {}\n{line}\n", setting.help)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "screen"))]
 mod tests {
     use super::*;
 

@@ -8,15 +8,11 @@ use toml::{
 
 use super::{
     Config, ConfigError,
-    settings::{self, ConfigSetting, texts},
+    settings::{self, ConfigSetting},
 };
 use crate::{
     cluster::hardware::{self, HardwareSheet},
     source::error::{printable, single_line},
-    tui::{
-        action::TABLE,
-        keymap::{Key, Keymap},
-    },
 };
 
 /// Names of the tables beside the general settings.
@@ -38,7 +34,10 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
             ("simulator", DeValue::Table(given)) => {
                 reader.settings(&mut config, given, &settings::simulator(), "simulator.")?;
             }
+            #[cfg(feature = "screen")]
             ("keys", DeValue::Table(scopes)) => reader.keys(&mut config, scopes)?,
+            #[cfg(not(feature = "screen"))]
+            ("keys", DeValue::Table(_)) => {}
             ("hardware", DeValue::Table(sheets)) => reader.hardware(&mut config, sheets)?,
             ("prices", DeValue::Table(prices)) => reader.prices(&mut config, prices)?,
             ("limits" | "simulator" | "hardware" | "prices" | "keys", _) => {
@@ -57,29 +56,29 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-struct ConfigReader<'a> {
+pub(super) struct ConfigReader<'a> {
     text: &'a str,
     file: &'a str,
 }
 
-type TomlEntry<'a, 'i> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
+pub(super) type TomlEntry<'a, 'i> = (&'a Spanned<std::borrow::Cow<'i, str>>, &'a Spanned<DeValue<'i>>);
 
 /// Entries of a table in file order, so that the first mistake is reported first.
-fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<TomlEntry<'a, 'i>> {
+pub(super) fn in_order<'a, 'i>(table: &'a DeTable<'i>) -> Vec<TomlEntry<'a, 'i>> {
     let mut entries: Vec<TomlEntry<'a, 'i>> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 
 impl ConfigReader<'_> {
-    fn error(&self, at: usize, problem: &str, repair: &str) -> ConfigError {
+    pub(super) fn error(&self, at: usize, problem: &str, repair: &str) -> ConfigError {
         let line = self.text.get(..at).unwrap_or(self.text).matches('\n').count() + 1;
         // Values are quoted, and may be as long as the file.
         let (problem, repair) = (single_line(problem), single_line(repair));
         ConfigError { file: self.file.into(), line: Some(line), problem, repair }
     }
 
-    fn unknown(&self, at: usize, what: &str, word: &str, known: &[&str]) -> ConfigError {
+    pub(super) fn unknown(&self, at: usize, what: &str, word: &str, known: &[&str]) -> ConfigError {
         let word = printable(word);
         let repair = match crate::text::nearest(&word, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -164,82 +163,12 @@ impl ConfigReader<'_> {
         }
         Ok(())
     }
-
-    /// Binds the keys of all scopes, then checks for two actions with one key.
-    fn keys(&self, config: &mut Config, scopes: &DeTable<'_>) -> Result<(), ConfigError> {
-        // Position in the file of each bound entry, for error messages.
-        let mut bound: Vec<Option<usize>> = vec![None; TABLE.len()];
-        for (scope_key, actions) in in_order(scopes) {
-            let scope = scope_key.get_ref().as_ref();
-            let mut known: Vec<String> = TABLE.iter().map(|entry| entry.scope.id()).collect();
-            known.dedup();
-            if !known.iter().any(|id| id == scope) {
-                let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                return Err(self.unknown(scope_key.span().start, "scope of keys", scope, &known));
-            }
-            let DeValue::Table(actions) = actions.get_ref() else {
-                let repair = format!("write [keys.{scope}] above `action = \"key\"`");
-                return Err(self.error(scope_key.span().start, &format!("`keys.{scope}` is not a table"), &repair));
-            };
-            for (key, value) in in_order(actions) {
-                let entry = self.action(scope, key)?;
-                config.keymap.bind(entry, self.bound_keys(scope, key.get_ref(), value)?);
-                bound[entry] = Some(key.span().start);
-            }
-        }
-        let Some(clash) = config.keymap.clash() else { return Ok(()) };
-        let (first, second) = clash.entries;
-        let (ours, other) = if bound[second].is_some() { (second, first) } else { (first, second) };
-        let (scope, name) = (TABLE[ours].scope.id(), clash.key.name());
-        let problem = format!(
-            "the key `{name}` is bound to both `{}` and `{}` in [keys.{scope}]",
-            TABLE[ours].action.id(),
-            TABLE[other].action.id()
-        );
-        let repair = format!("give one of them another key, for example `{} = []` for none", TABLE[other].action.id());
-        Err(self.error(bound[ours].unwrap_or(0), &problem, &repair))
-    }
-
-    fn action(&self, scope: &str, key: &Spanned<std::borrow::Cow<'_, str>>) -> Result<usize, ConfigError> {
-        let action = key.get_ref().as_ref();
-        Keymap::find(scope, action).ok_or_else(|| {
-            let elsewhere = TABLE.iter().find(|entry| entry.action.id() == action);
-            if let Some(entry) = elsewhere {
-                let problem = format!("[keys.{scope}] has no `{action}`");
-                return self.error(key.span().start, &problem, &format!("it belongs in [keys.{}]", entry.scope.id()));
-            }
-            let known: Vec<String> =
-                TABLE.iter().filter(|entry| entry.scope.id() == scope).map(|entry| entry.action.id()).collect();
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            self.unknown(key.span().start, &format!("action of [keys.{scope}]"), action, &known)
-        })
-    }
-
-    fn bound_keys(&self, scope: &str, action: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<Key>, ConfigError> {
-        let at = value.span().start;
-        let names = texts(value.get_ref())
-            .map_err(|repair| self.error(at, &format!("keys.{scope}.{action} is not a key"), &repair))?;
-        let mut keys: Vec<Key> = vec![];
-        for name in names {
-            let key = Key::parse(name).ok_or_else(|| {
-                let repair = "write a character, or such as enter, space, f5, shift-left, ctrl-x, alt-x";
-                self.error(at, &format!("`{}` is not a key", printable(name)), repair)
-            })?;
-            if let Some(held) = Keymap::held(key).filter(|held| held.id() != action) {
-                let problem = format!("`{name}` is reserved for `{}`", held.id());
-                return Err(self.error(at, &problem, &format!("choose another key for `{action}`")));
-            }
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        Ok(keys)
-    }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "screen"))]
 mod tests {
     use super::*;
+    use crate::tui::Keymap;
 
     fn error(text: &str) -> (String, String) {
         let error = parse(text, "c.toml").unwrap_err();

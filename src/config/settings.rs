@@ -3,12 +3,13 @@
 use toml::{Value, de::DeValue};
 
 use super::Config;
+#[cfg(feature = "screen")]
+use crate::tui::{Depth, theme};
 use crate::{
     cluster::{LimitKind, Machines},
     planner,
     simulate::{self, Schedule, SimulatorSettings},
     source::error::printable,
-    tui::{Depth, theme},
     units,
 };
 
@@ -41,6 +42,7 @@ pub(super) fn general() -> Vec<ConfigSetting> {
             example: "dark".into(),
             read: Box::new(|config, value| {
                 let name = text(value, "dark")?;
+                #[cfg(feature = "screen")]
                 theme::load(name, theme::user_directory().as_deref(), Depth::True)
                     .map_err(|error| error.to_string())?;
                 config.theme = name.into();

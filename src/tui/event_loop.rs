@@ -11,21 +11,12 @@ use std::{
 
 use crossbeam_channel::{Receiver, never, select, unbounded};
 use ratatui::crossterm::event::{self, Event};
-use rustix::process::{getpgrp, getsid};
-use signal_hook::{
-    consts::{
-        SIGABRT, SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGTSTP, SIGUSR1, SIGUSR2,
-        SIGVTALRM, SIGXCPU, SIGXFSZ,
-    },
-    iterator::Signals,
-    low_level::emulate_default_handler,
-};
 
 use super::{
     background::Late,
     effect::{Effect, Effects},
-    hangup,
     model::{Model, Tone},
+    system::{self, Signal},
     terminal::Tty,
     watch::{Noticed, Watch},
     worker::{Report, Worker},
@@ -33,9 +24,6 @@ use super::{
 
 /// Minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(33);
-
-/// Time that a terminating signal allows for restoring the terminal.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Reason why the loop ended.
 pub(super) enum End {
@@ -55,8 +43,8 @@ pub(super) enum End {
 pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<End> {
     let mut worker = Worker::start()?;
     let keys = read_keys(late)?;
-    let signals = read_signals()?;
-    let mut closed = hangup::listen()?;
+    let signals = system::signals()?;
+    let mut closed = system::hangups()?;
     let reports = worker.reports().clone();
     let watch = model.session.watch.then(Watch::start).transpose()?;
     let changes = watch.as_ref().map_or_else(never, |watch| watch.changes().clone());
@@ -127,15 +115,15 @@ pub(super) fn run(tty: &mut Tty, model: &mut Model, late: Late) -> io::Result<En
                 }
             }
             recv(signals) -> signal => match signal {
-                Ok(SIGTSTP) => {
+                Ok(Signal::Suspend) => {
                     effects.push(Effect::Suspend);
                     dirty = true;
                 }
-                Ok(SIGCONT) => {
+                Ok(Signal::Resume) => {
                     tty.resume()?;
                     dirty = true;
                 }
-                Ok(signal) => return Ok(End::Signal(signal)),
+                Ok(Signal::End(signal)) => return Ok(End::Signal(signal)),
                 Err(_) => {}
             },
             recv(closed) -> told => match told {
@@ -174,14 +162,14 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
             Effect::Study(study) => worker.study(study)?,
             Effect::Clipboard(text) => tty.copy(&text)?,
             Effect::Suspend => {
-                if !comes_back() {
+                if !system::stops_usefully() {
                     let text = "there is no shell with job control to bring it back";
                     model.message = Some((Tone::Refused, text.into()));
                     continue;
                 }
                 tty.pause();
-                // Stops the process here. SIGCONT resumes it, and the loop then takes the terminal back.
-                emulate_default_handler(SIGTSTP)?;
+                // The process stops here. When it is resumed, the loop takes the terminal back.
+                system::stop_here()?;
                 tty.resume()?;
                 model.appearance.now = Instant::now();
             }
@@ -189,12 +177,6 @@ fn perform(tty: &mut Tty, model: &mut Model, worker: &mut Worker, effects: Effec
         }
     }
     Ok(None)
-}
-
-/// True if somebody can resume the process after a stop. A shell with job control gives each job its own process group.
-/// In the group of the session's leader, as under `xterm -e plantui`, a stopped program hangs for good.
-fn comes_back() -> bool {
-    getsid(None).is_ok_and(|session| session != getpgrp())
 }
 
 /// Channel of key events; an error is the last message.
@@ -209,29 +191,6 @@ fn read_keys(mut late: Late) -> io::Result<Receiver<io::Result<Event>>> {
             let last = event.is_err();
             if sender.send(event).is_err() || last {
                 break;
-            }
-        }
-    })?;
-    Ok(receiver)
-}
-
-/// Signals that restore the terminal and end the program.
-const ENDS: [i32; 13] = [
-    SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGABRT, SIGALRM, SIGVTALRM, SIGXCPU, SIGXFSZ, SIGSYS, SIGTRAP,
-];
-
-fn read_signals() -> io::Result<Receiver<i32>> {
-    let (sender, receiver) = unbounded();
-    let mut signals = Signals::new(ENDS.into_iter().chain([SIGTSTP, SIGCONT]))?;
-    thread::Builder::new().name("signals".into()).spawn(move || {
-        for signal in signals.forever() {
-            if sender.send(signal).is_err() {
-                break;
-            }
-            if !matches!(signal, SIGTSTP | SIGCONT) {
-                // The loop may be blocked on a terminal that accepts no output.
-                thread::sleep(PATIENCE);
-                drop(emulate_default_handler(signal));
             }
         }
     })?;

@@ -21,7 +21,6 @@ mod files;
 mod folder;
 mod frame;
 pub mod gallery;
-mod hangup;
 mod inks;
 pub(crate) mod keymap;
 mod layout_bar;
@@ -51,6 +50,7 @@ mod stored_session;
 mod studies;
 mod study_job;
 mod svg;
+mod system;
 mod terminal;
 pub mod theme;
 mod tour;
@@ -65,8 +65,6 @@ mod would_help;
 
 use std::time::Instant;
 
-use signal_hook::{consts::SIGHUP, low_level::emulate_default_handler};
-
 use crate::notice;
 
 use background::Late;
@@ -77,7 +75,6 @@ pub use keymap::Keymap;
 pub use offscreen::Offscreen;
 pub use picture::{film, screenshots};
 pub use place::Focus;
-pub use recent::user_directory as user_state_directory;
 pub use request::{ScreenError, ScreenRequest};
 pub use theme::Depth;
 pub use views::list::View;
@@ -116,10 +113,10 @@ pub fn run(request: ScreenRequest) -> Result<(), ScreenError> {
     }
     match end {
         Ok(End::Quit) => {}
-        Ok(End::Signal(signal)) => emulate_default_handler(signal)?,
+        Ok(End::Signal(signal)) => system::end_as(signal)?,
         // End as the system would, however the loss was detected.
-        Ok(End::TerminalGone) => emulate_default_handler(SIGHUP)?,
-        Err(error) if hangup::caused(&error) => emulate_default_handler(SIGHUP)?,
+        Ok(End::TerminalGone) => system::end_as_hangup()?,
+        Err(error) if system::is_loss(&error) => system::end_as_hangup()?,
         Err(error) => return Err(error.into()),
     }
     Ok(())

@@ -46,13 +46,6 @@ struct Kept {
     session: StoredSession,
 }
 
-/// The user's own folder for sessions, if the environment names a home. `get` reads an environment variable.
-pub fn user_directory(get: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    let set = |name: &str| get(name).filter(|value| !value.as_os_str().is_empty());
-    let state = set("XDG_STATE_HOME").or_else(|| set("HOME").map(|home| home.join(".local").join("state")))?;
-    Some(state.join("plantui"))
-}
-
 /// Key of a workload; `None` for one from standard input, which cannot be found again.
 fn key(workload: &Workload) -> Option<String> {
     if workload.source == BUILTIN {
@@ -218,15 +211,5 @@ mod tests {
             recent.keep(&file(folder.path(), &format!("{i}.json")), StoredSession::default()).unwrap();
         }
         assert_eq!(recent.files(&builtin()).len(), MOST);
-    }
-
-    #[test]
-    fn the_folder_follows_the_environment() {
-        let get = |set: &'static [(&str, &str)]| {
-            move |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| PathBuf::from(value))
-        };
-        assert_eq!(user_directory(get(&[("HOME", "/h")])), Some("/h/.local/state/plantui".into()));
-        assert_eq!(user_directory(get(&[("HOME", "/h"), ("XDG_STATE_HOME", "/s")])), Some("/s/plantui".into()));
-        assert_eq!(user_directory(get(&[("XDG_STATE_HOME", "")])), None);
     }
 }

@@ -30,7 +30,7 @@ use ratatui::{
     },
 };
 
-use super::{hangup, model::Model};
+use super::{model::Model, system};
 use crate::tui::frame;
 
 /// Terminal in use by the screen.
@@ -41,7 +41,7 @@ pub(super) struct Tty {
 
 /// True if there is a terminal for output and one for keys.
 pub(super) fn is_there() -> bool {
-    io::stdout().is_terminal() && (io::stdin().is_terminal() || File::open(hangup::TERMINAL).is_ok())
+    io::stdout().is_terminal() && (io::stdin().is_terminal() || File::open(system::TERMINAL).is_ok())
 }
 
 impl Tty {

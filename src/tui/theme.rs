@@ -18,7 +18,7 @@ use super::{
     background::AUTO,
     inks::{DARK, READ, Rgb, SEEN, contrast, lower, lower_ink},
 };
-use crate::{source::LoadError, text::is_hostile, workload::formats::file};
+use crate::{folders, source::LoadError, text::is_hostile, workload::formats::file};
 
 /// Size limit of a theme file, bytes. A real one has a kilobyte; a larger file is something else.
 const MAX_BYTES: u64 = 1 << 20;
@@ -183,9 +183,7 @@ const BUILT_IN: [(&str, &str); 5] = [
 
 /// Folder of a user's own themes, if the environment names a home.
 pub fn user_directory() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let config = variable("XDG_CONFIG_HOME").or_else(|| variable("HOME").map(|home| home.join(".config")))?;
-    Some(config.join("plantui").join("themes"))
+    Some(folders::configuration(folders::variable)?.join("themes"))
 }
 
 /// Names of all themes: the built-in ones, then the user's own by name.

@@ -73,7 +73,7 @@ fn trust_names_what_no_published_run_is_like() {
     let pcie = topology("04-pcie-only.txt");
     let told = |arguments: &[&str]| -> String {
         let document = estimate(arguments);
-        assert_eq!(document["trust"], "no published run is comparable", "{document}");
+        assert!(document["trust"].is_null(), "{document}");
         let differs = document["differs"].as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_string());
         differs.collect::<Vec<_>>().join("; ")
     };

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
     "plan",
     "check",
     "compare",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 22] = [
     "topologies",
     "themes",
     "terms",
+    "serve",
     "completions",
     "man",
 ];

@@ -34,6 +34,7 @@ mod readme;
 mod reference;
 mod schedules;
 mod seek;
+mod serve;
 mod simulate;
 mod snapshots;
 mod sweep;

@@ -40,6 +40,7 @@ struct PointOutcome {
     idle: Option<f64>,
     peak_memory_bytes: Option<f64>,
     seconds: Option<f64>,
+    layout: String,
     why: String,
 }
 
@@ -51,7 +52,7 @@ struct PointRow {
 }
 
 /// Columns in their order.
-pub const COLUMNS: [&str; 28] = [
+pub const COLUMNS: [&str; 29] = [
     "workload",
     "series",
     "planner",
@@ -79,6 +80,7 @@ pub const COLUMNS: [&str; 28] = [
     "bubble",
     "peak_memory_bytes",
     "seconds",
+    "layout",
     "why",
 ];
 
@@ -102,6 +104,7 @@ impl PointOutcome {
             peak_memory_bytes: simulated.map(|simulated| simulated.peak_memory_bytes),
             seconds: Some(answer.seconds),
             why: answer.why.clone(),
+            layout: answer.layout.clone(),
         }
     }
 
@@ -114,6 +117,7 @@ impl PointOutcome {
             bound: self.bound,
             stages: self.stages,
             devices_used: self.devices_used,
+            layout: self.layout.clone(),
             simulated: simulated.map(|(((iteration_s, samples_per_s), idle), peak_memory_bytes)| PointSimulation {
                 iteration_s,
                 samples_per_s,
@@ -286,7 +290,8 @@ fn row(record: &csv::StringRecord) -> Result<PointRow, csv::Error> {
     let outcome: PointOutcome = rest.deserialize(Some(&COLUMNS[KEYS..].to_vec().into()))?;
     let objective = outcome.objective.as_deref().map(printable);
     let (unit, why) = (outcome.unit.as_deref().map(printable), single_line(&outcome.why));
-    Ok(PointRow { key, outcome: PointOutcome { objective, unit, why, ..outcome } })
+    let layout = single_line(&outcome.layout);
+    Ok(PointRow { key, outcome: PointOutcome { objective, unit, why, layout, ..outcome } })
 }
 
 fn at(error: &csv::Error) -> SweepTableError {

@@ -14,7 +14,11 @@ use thiserror::Error;
 use super::Planner;
 
 /// Advice to the user after a [`Fault`].
-pub const REPORT: &str = "your input is not at fault: please report this message, the command and the workload";
+pub const REPORT: &str = concat!(
+    "your input is not at fault: please report this message, the command and the workload at ",
+    env!("CARGO_PKG_REPOSITORY"),
+    "/issues"
+);
 
 /// Error of a planner that no input justifies.
 #[derive(Debug, Clone, PartialEq, Error)]

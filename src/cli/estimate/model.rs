@@ -1,9 +1,6 @@
 //! Model of an argument: a published name, a `config.json`, a folder with one, a workload of a model, or standard input.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use crate::{
     cli::{Failure, input},
@@ -31,7 +28,7 @@ pub(in crate::cli) fn model(word: &str) -> Result<Model, Failure> {
 /// [`Failure`] as [`model`].
 pub(super) fn model_like(word: &str, like: Option<&str>) -> Result<Model, Failure> {
     if word == input::STANDARD_INPUT {
-        let bytes = file::limited(io::stdin().lock(), input::STANDARD_INPUT, MAX_CONFIG_BYTES)?;
+        let bytes = file::limited(crate::streams::input(), input::STANDARD_INPUT, MAX_CONFIG_BYTES)?;
         return parsed(&bytes, input::STANDARD_INPUT, like);
     }
     let mut path = PathBuf::from(word);

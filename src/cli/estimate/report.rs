@@ -60,10 +60,6 @@ impl EstimateReport<'_> {
             .collect();
         let parts: Map<String, Value> =
             estimate.parts.iter().map(|(name, seconds)| ((*name).to_string(), json!(seconds))).collect();
-        let trust = match estimate.trust.class() {
-            Some(class) => json!(class),
-            None => json!("no published run is comparable"),
-        };
         json!({
             "schema": "plantui.estimate/1",
             "model": {
@@ -101,7 +97,7 @@ impl EstimateReport<'_> {
             "stages": estimate.stages.iter().map(stage).collect::<Vec<_>>(),
             "fits": estimate.fits.id(),
             "would_fit": self.remedies.iter().map(remedy_json).collect::<Vec<_>>(),
-            "trust": trust,
+            "trust": estimate.trust.class(),
             "differs": estimate.trust.differences(),
             "implausible": estimate.implausible,
             "assumptions": estimate.assumptions,

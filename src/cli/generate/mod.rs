@@ -10,10 +10,7 @@ mod operators;
 mod stack;
 mod training;
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -371,7 +368,7 @@ pub(super) fn model(name: &str) -> Result<ModelConfig, GenerateError> {
         return Ok(model);
     }
     if name == input::STANDARD_INPUT {
-        return configuration(&file::limited(io::stdin().lock(), name, MAX_CONFIG_BYTES)?, name);
+        return configuration(&file::limited(crate::streams::input(), name, MAX_CONFIG_BYTES)?, name);
     }
     let path = Path::new(name);
     let shown = printable(name);

@@ -146,7 +146,7 @@ fn model(name: &str) -> Result<Model, GenerateError> {
         return published::find(name).ok_or_else(|| super::unknown_model(&printable(name)));
     }
     let bytes = match name {
-        input::STANDARD_INPUT => file::limited(std::io::stdin().lock(), name, MAX_CONFIG_BYTES)?,
+        input::STANDARD_INPUT => file::limited(crate::streams::input(), name, MAX_CONFIG_BYTES)?,
         _ => file::read_at_most(path, MAX_CONFIG_BYTES)?,
     };
     let shown = printable(name);

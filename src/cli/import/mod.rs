@@ -5,7 +5,6 @@ mod profile;
 mod report;
 
 use std::{
-    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -265,7 +264,7 @@ impl ImportArgs {
     fn read(&self) -> Result<Job, Failure> {
         let source = input::shown(&self.job);
         let bytes = if input::is_standard_input(&self.job) {
-            file::limited(io::stdin().lock(), &source, MOST_BYTES)?
+            file::limited(crate::streams::input(), &source, MOST_BYTES)?
         } else {
             file::read_at_most(&self.job, MOST_BYTES)?
         };

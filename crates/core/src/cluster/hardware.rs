@@ -174,6 +174,11 @@ pub fn add(sheet: HardwareSheet) -> Result<(), String> {
     Ok(())
 }
 
+/// Forgets all sheets that were [added](add).
+pub fn forget_added() {
+    OWN.write().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
+}
+
 /// Sheet with this id, in either case. `a100` is the one with 80 GiB.
 pub fn sheet(id: &str) -> Option<&'static HardwareSheet> {
     let id = match id.to_ascii_lowercase().as_str() {

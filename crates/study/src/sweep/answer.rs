@@ -2,7 +2,7 @@
 
 use crate::compare::SimulatedFigures;
 use plantui_core::{
-    plan::{Score, document::MappingPart},
+    plan::{Plan, Score, document::MappingPart},
     units,
 };
 use plantui_planners::{Fault, Outcome, REPORT, Status};
@@ -62,6 +62,8 @@ pub struct PointResult {
     pub stages: Option<usize>,
     /// Number of devices that it uses.
     pub devices_used: Option<u32>,
+    /// Layout of the plan in the notation of `--parallel`, if it is of a model to be trained; else empty.
+    pub layout: String,
     /// Simulated figures of the plan.
     pub simulated: Option<PointSimulation>,
     /// Wall-clock seconds of planning.
@@ -191,7 +193,8 @@ impl PointResult {
             }),
             bound: outcome.lower_bound.filter(|bound| bound.is_finite()),
             stages: outcome.plan.as_ref().map(|plan| plan.stages.len()),
-            devices_used: outcome.plan.as_ref().map(plantui_core::plan::Plan::devices_used),
+            devices_used: outcome.plan.as_ref().map(Plan::devices_used),
+            layout: outcome.plan.as_ref().and_then(Plan::configuration).map(ToString::to_string).unwrap_or_default(),
             simulated: simulated.map(|simulated| PointSimulation {
                 iteration_s: simulated.iteration_s,
                 samples_per_s: simulated.samples_per_s,

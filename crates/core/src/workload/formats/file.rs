@@ -18,6 +18,7 @@ use crate::{
 pub const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Folders of a shell's own pipes.
+#[cfg(unix)]
 const PIPES: [&str; 2] = ["/dev", "/proc"];
 /// Device that may be read although it is no regular file: it is always empty.
 const NOTHING: &str = "/dev/null";
