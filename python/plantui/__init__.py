@@ -1,6 +1,7 @@
 """Plan how a neural network is cut over many devices.
 
-A thin, typed layer over the program ``plantui`` that this package installs: every call runs it and reads its JSON.
+A thin, typed layer over the program ``plantui`` that this package installs: a process of it
+answers the calls with its JSON.
 
 >>> import plantui
 >>> workload = plantui.generate("llama-3-8b", hardware="h100", devices=16, microbatches=128)
@@ -14,16 +15,25 @@ Errors are exceptions that carry the program's sentence, its hint and its exit c
 The program's notes go to the logger ``plantui``.
 """
 
-from plantui._calls import Limits, check, compare, explain, generate, load_plan, plan, sweep
+from plantui._calls import load_plan
 from plantui._command import Bug, NoPlan, PlantuiError, Stopped, WrongUse, binary
+from plantui._progress import progress_bars
 from plantui._results import (
     Binding,
     Bottleneck,
+    Calibration,
     Change,
     Check,
     Comparison,
     Entry,
+    Estimate,
     Explanation,
+    Findings,
+    Goal,
+    History,
+    Job,
+    Layout,
+    Layouts,
     Objective,
     Operator,
     Plan,
@@ -31,19 +41,49 @@ from plantui._results import (
     Simulation,
     Stage,
     Sweep,
+    Table,
     Workload,
+    history,
+)
+from plantui._signatures import (
+    calibrate,
+    check,
+    compare,
+    convert,
+    estimate,
+    explain,
+    export,
+    generate,
+    hardware,
+    import_job,
+    lint,
+    map,
+    plan,
+    planners,
+    seek,
+    simulate,
+    sweep,
+    terms,
+    topologies,
 )
 
 __all__ = [
     "Binding",
     "Bottleneck",
     "Bug",
+    "Calibration",
     "Change",
     "Check",
     "Comparison",
     "Entry",
+    "Estimate",
     "Explanation",
-    "Limits",
+    "Findings",
+    "Goal",
+    "History",
+    "Job",
+    "Layout",
+    "Layouts",
     "NoPlan",
     "Objective",
     "Operator",
@@ -54,14 +94,30 @@ __all__ = [
     "Stage",
     "Stopped",
     "Sweep",
+    "Table",
     "Workload",
     "WrongUse",
     "binary",
+    "calibrate",
     "check",
     "compare",
+    "convert",
+    "estimate",
     "explain",
+    "export",
     "generate",
+    "hardware",
+    "history",
+    "import_job",
+    "lint",
     "load_plan",
+    "map",
     "plan",
+    "planners",
+    "progress_bars",
+    "seek",
+    "simulate",
     "sweep",
+    "terms",
+    "topologies",
 ]

@@ -1,4 +1,4 @@
-"""Runs the program ``plantui`` and turns how it ended into values and exceptions.
+"""Runs commands of the program ``plantui`` and turns how they ended into values and exceptions.
 
 Everything this package does goes through here: arguments in, one JSON document out. There is no second implementation.
 """
@@ -9,11 +9,12 @@ import json
 import logging
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
 from typing import Any, Optional, Sequence
+
+from plantui import _progress, _server
 
 __all__ = ["Bug", "NoPlan", "PlantuiError", "Stopped", "WrongUse", "binary", "document", "run"]
 
@@ -98,14 +99,13 @@ def run(arguments: Sequence[str], stdin: Optional[str] = None, accept: Sequence[
     >>> run(["--version"]).split()[0]
     'plantui'
     """
-    call = [binary(), *arguments]
-    done = subprocess.run(call, input=stdin if stdin is not None else "", capture_output=True, encoding="utf-8", check=False)
-    told = done.stderr.strip()
-    if done.returncode in accept:
+    answer = _server.call(binary(), arguments, stdin, _progress.bar())
+    told = answer.messages.strip()
+    if answer.exit_code in accept:
         for line in told.splitlines():
             _LOG.info(line)
-        return done.stdout
-    raise failure(done.returncode, told, done.stdout)
+        return answer.output
+    raise failure(answer.exit_code, told, answer.output)
 
 
 def failure(code: int, told: str, printed: str) -> PlantuiError:

@@ -154,9 +154,10 @@ def test_what_the_parser_of_arguments_proposes_is_a_hint(tiny: plantui.Workload)
     with pytest.raises(plantui.WrongUse) as planner:
         plantui.plan(tiny, planner="best")
     assert "possible values: joint, piper" in planner.value.hint
-    with pytest.raises(plantui.WrongUse) as limit:
+    with pytest.raises(TypeError, match="devcies"):
         plantui.plan(tiny, devcies=4)  # type: ignore[call-arg]
-    assert "'--devices'" in limit.value.hint
+    with pytest.raises(TypeError, match="did you mean 'virtual_stages'"):
+        plantui.plan(tiny).simulate(virtual_stage=2)
 
 
 def test_a_simulation_has_its_stages(tiny: plantui.Workload) -> None:
