@@ -99,7 +99,13 @@ def run(arguments: Sequence[str], stdin: Optional[str] = None, accept: Sequence[
     >>> run(["--version"]).split()[0]
     'plantui'
     """
-    answer = _server.call(binary(), arguments, stdin, _progress.bar())
+    program = binary()
+    try:
+        answer = _server.call(program, arguments, stdin, _progress.bar())
+    except OSError as error:
+        raise WrongUse(f"{program} cannot be run: {error.strerror}", "name another program in PLANTUI_BINARY") from error
+    except _server.ServerEnded as error:
+        raise Bug(str(error), "please report it, with the call", error.code) from error
     told = answer.messages.strip()
     if answer.exit_code in accept:
         for line in told.splitlines():

@@ -175,3 +175,65 @@ def test_a_table_has_a_row_for_each_stage(tiny: plantui.Workload) -> None:
 def test_the_module_is_the_program() -> None:
     done = subprocess.run([sys.executable, "-m", "plantui", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("plantui ")
+
+
+def test_every_command_with_a_document_is_a_call(tiny: plantui.Workload, tmp_path: Path) -> None:
+    estimate = plantui.estimate("llama-3.1-8b", devices=8, parallel={"tp": 2}, global_batch=128)
+    assert estimate.layout.tp == 2 and estimate.trust is not None and "mean error" in estimate._repr_html_()
+    goal = plantui.seek(tiny, least="devices", until="iteration_time<=0.2s")
+    assert goal.plan is not None and goal.answer == goal.plan.limits["devices"] and len(goal.curve) > 0
+    job = tmp_path / "train.sh"
+    job.write_text(
+        "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 "
+        "--seq-length 2048 --max-position-embeddings 2048 --vocab-size 50304 --micro-batch-size 2 --global-batch-size 64 "
+        "--tensor-model-parallel-size 2 --bf16\n"
+    )
+    read = plantui.import_job(job, hardware="h100")
+    assert read.layout is not None and read.layout.tp == 2 and read.plan is not None and read.plan.check()
+    assert read.workload is not None and plantui.plan(read.workload).devices == 8
+    assert plantui.lint(tiny) and not plantui.lint(tiny).document["findings"] == []
+    converted = plantui.convert(tiny, to="placement")
+    assert plantui.plan(converted, planner="placement-dp").devices >= 1
+    plan = plantui.plan("llama-3-8b", devices=16, global_batch=64)
+    assert plan.map("2xdgx-h100").document["mapping"]["topology"] == "2xdgx-h100"
+    assert plantui.simulate("llama-3-8b", plan).iteration_s == plan.simulate().iteration_s
+    assert "--tensor-model" in plantui.export(plan, to="megatron") or plan.layout is not None
+    assert {row["id"] for row in plantui.hardware()} > {"h100", "a100-80"}
+    assert len(plantui.topologies("dgx-1")[0]["devices"]) == 8
+
+
+def test_layouts_have_the_names_of_the_field(tmp_path: Path) -> None:
+    plan = plantui.plan("llama-3.1-70b", devices=64, global_batch=128)
+    layout = plan.layout
+    assert layout is not None and plan.configuration is not None
+    assert layout.tp * layout.pp * layout.cp * layout.dp == plan.devices
+    for stage in plan.stages:
+        assert (stage.tensor_parallel, stage.data_parallel, stage.context_parallel) == (layout.tp, layout.dp, layout.cp)
+        assert len(stage.devices) == stage.replicas * stage.tensor_parallel
+    assert plan.layouts[0] == layout or str(plan.layouts[0]) == str(layout)
+    entry = plantui.compare("llama-3.1-70b", planners=["joint"], devices=64, global_batch=128).best
+    assert str(entry.layout) == str(layout)
+    point = plantui.sweep("llama-3.1-70b", devices=[64, 128], global_batch=128)[0]
+    assert str(plantui.Layout.parse(point["layout"])) == str(layout)
+
+
+def test_tables_and_pictures(tiny: plantui.Workload) -> None:
+    pandas = pytest.importorskip("pandas")
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    plan = plantui.plan(tiny)
+    both = plantui.compare(tiny, planners=["piper", "equal-partition"])
+    points = plantui.sweep(tiny, devices=[3, 4], memory=["1GB", "2GB"])
+    trained = plantui.plan("llama-3-8b", devices=16, global_batch=64)
+    results = [plan, both, points, trained.layouts, plan.simulate(), plantui.history]
+    for result in results:
+        assert isinstance(result.to_pandas(), pandas.DataFrame) and len(result.to_pandas()) == len(
+            getattr(result, "stages", result)  # type: ignore[arg-type]
+        )
+    for result in (plan, both, points, trained.layouts, plan.simulate()):
+        assert result.plot().get_xlabel()
+    matplotlib.pyplot.close("all")
+    shown = [*results, plantui.explain(tiny), plantui.lint(tiny), plantui.planners(), plan.check(), plan.simulate()]
+    for result in shown:
+        assert result._repr_html_().startswith("<table>") and "\n" not in repr(result)
+    assert "<svg" in plan._repr_html_()

@@ -26,6 +26,7 @@ mod map;
 #[cfg(target_os = "linux")]
 mod memory;
 mod output;
+mod packages;
 mod parmesan;
 mod placement;
 mod plan;
