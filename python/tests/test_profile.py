@@ -194,3 +194,38 @@ def test_the_command_writes_what_plantui_opens(tmp_path: Path) -> None:
         command = [sys.executable, "-m", "plantui.profile", wrong, "--input", "tiny_model:example", "-o", "x.txt"]
         refused = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert refused.returncode == 2 and part in refused.stderr, refused.stderr
+
+
+def test_exported_programs_are_profiled_like_their_module(tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    program = torch.export.export(module, (torch.randn(8, 16),))
+    found = profile(program, repeats=1, merge=0)
+    assert (len(found.parts), found.parameters, found.samples) == (3, 676, 8)
+    assert any(part.backward > 0 for part in found.parts)
+    torch.export.save(program, tmp_path / "exported.pt2")
+    call = [sys.executable, "-m", "plantui.profile"]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*call, *more], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    done = run("exported.pt2", "-o", "model.txt", "--merge", "0", "--compare-with-estimate", "llama-3-8b", "--hardware", "h100")
+    assert done.returncode == 0, done.stderr
+    assert "model.txt: 3 parts" in done.stdout and "predicted" in done.stdout and "another model" in done.stderr
+    (tmp_path / "broken.pt2").write_text("nothing")
+    assert "no exported program" in run("broken.pt2", "-o", "other.txt").stderr
+    assert "--input is missing" in run("tiny_model:build", "-o", "other.txt").stderr
+
+
+def test_what_a_plan_does_not_see_is_told() -> None:
+    module = nn.DataParallel(nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8)))
+    module.module[0].weight.requires_grad = False
+    told = profile(module, torch.randn(4, 8), repeats=1, trace="hooks").warnings
+    assert any("DataParallel" in one for one in told) and any("64 parameters are frozen" in one for one in told)
+    assert any("optimizer" in one for one in told)
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "tiny_model.py").write_text("import torch\nbuild = torch.nn.Linear(4, 4)\nexample = torch.randn(2, 4)\n")
+    command = f"{sys.executable} -m plantui.profile tiny_model:build --input tiny_model:example -o m.txt | true"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr and "BrokenPipe" not in done.stderr, done.stderr

@@ -2,7 +2,8 @@
 
     python -m plantui.profile your_module:build --input your_module:example --output model.txt
 
-writes what ``plantui model.txt`` opens. `profile` does the same from Python. Only this part of the package needs torch.
+writes what ``plantui model.txt`` opens. `profile` does the same from Python. A program of ``torch.export``, or a file with one, may stand for the module. Only this
+part of the package needs torch.
 
 How it measures. The module runs forward and backward as it is; no part is run by itself. While it runs, the clock is read
 where one part ends and the next begins: in the forward at the parts' borders, in the backward where autograd arrives at a
@@ -21,7 +22,11 @@ __all__ = ["Part", "Profile", "profile", "to_graph_txt", "to_piper"]
 def __getattr__(name: str) -> Any:
     """Imports what needs torch when it is first used, so that a machine without torch is told so in a sentence."""
     if name == "profile":
-        from plantui.profile._measure import profile
-
+        try:
+            from plantui.profile._measure import profile
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise ImportError("plantui.profile needs torch: pip install 'plantui[profile]'") from None
         return profile
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any, Optional, Sequence
@@ -12,11 +13,13 @@ EXAMPLES = """\
 Examples:
   python -m plantui.profile my_model:build --input my_model:example --output model.txt
   python -m plantui.profile my_model:build --input my_model:example --output model.json --repeats 20
+  python -m plantui.profile exported.pt2 --output model.txt
+  python -m plantui.profile my_model:build --input my_model:example -o model.txt --compare-with-estimate llama-3-8b
   plantui model.txt --machines 2x4 --batch 512
 
 `build` gives a torch.nn.Module; `example` gives what it is called with: a tensor, a tuple of arguments, a dictionary of
 keywords, or (arguments, keywords). Either may be the value itself or a function without arguments. The current folder is
-searched for the module. A name that ends in .json is written as Piper's profile, any other as PipeDream's graph.txt.
+searched for the module. A file .pt2 is a program that torch.export.save wrote, with its own example. A name that ends in .json is written as Piper's profile, any other as PipeDream's graph.txt.
 """
 
 #: Slowest parts that are listed.
@@ -40,10 +43,17 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     sys.path.insert(0, "")
-    module, example = _named(options.module), _named(options.input)
+    exported = options.module.endswith(".pt2")
+    if not exported and not options.input:
+        return _refuse("--input is missing", "name what the module is called with: --input my_model:example")
+    module = _exported(options.module) if exported else _named(options.module)
+    example = _named(options.input) if options.input else None
     for value in (module, example):
         if isinstance(value, _Refused):
             return _refuse(value.what, value.repair)
+    if isinstance(module, torch.export.ExportedProgram):
+        example = module.example_inputs if example is None else example
+        module = module.module()
     if not isinstance(module, torch.nn.Module):
         return _refuse(f"{options.module} is a {type(module).__name__}, not a torch.nn.Module", "name what builds the module")
     module = module.to(options.device)
@@ -65,7 +75,14 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
         return _refuse(str(error), "leave out --trace fx: module hooks follow any module")
     text = to_piper(found) if output.suffix == ".json" else to_graph_txt(found)
     output.write_text(text, encoding="utf-8")
-    _report(found, output)
+    try:
+        _report(found, output)
+        if options.compare_with_estimate:
+            return _compare(found, options.compare_with_estimate, options.hardware, options.sequence_length)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # A reader such as `head` has what it wanted. Python would complain once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
@@ -76,8 +93,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("module", metavar="MODULE:BUILD", help="what gives the torch.nn.Module")
-    parser.add_argument("--input", required=True, metavar="MODULE:EXAMPLE", help="what gives the example it is called with")
+    parser.add_argument("module", metavar="MODULE:BUILD|FILE.pt2", help="what gives the torch.nn.Module, or an exported program")
+    parser.add_argument("--input", metavar="MODULE:EXAMPLE", help="what gives the example it is called with")
     parser.add_argument("--output", "-o", required=True, metavar="FILE", help="model.txt (graph.txt) or model.json (Piper's)")
     parser.add_argument("--force", action="store_true", help="replace the output")
     parser.add_argument("--repeats", type=_count(1), default=5, metavar="N", help="steps that are measured [default: 5]")
@@ -94,6 +111,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--device", default="cpu", help="where it runs, such as cuda:0 [default: cpu]")
     parser.add_argument("--threads", type=_count(1), metavar="N", help="threads of torch [default: its own choice]")
+    parser.add_argument(
+        "--compare-with-estimate", metavar="MODEL",
+        help="also predict this model (a name or a config.json) on one device, and tell the difference",
+    )
+    parser.add_argument("--hardware", default="h100", help="hardware of that prediction [default: h100]")
+    parser.add_argument("--sequence-length", type=_count(1), metavar="TOKENS", help="tokens in a sequence of it")
     parser.add_argument("--seed", type=int, default=0, help="torch's random numbers [default: 0]")
     return parser
 
@@ -121,6 +144,43 @@ def _named(text: str) -> Any:
     return value() if callable(value) and not isinstance(value, torch.nn.Module) else value
 
 
+def _exported(text: str) -> Any:
+    """The program in a file of ``torch.export.save``."""
+    import torch
+
+    if not Path(text).is_file():
+        return _Refused(f"{text} does not exist", "check the path")
+    try:
+        return torch.export.load(text)
+    except Exception as error:  # torch raises whatever its archive's parts raise
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        return _Refused(f"{text} is no exported program: {first}", "write it with torch.export.save")
+
+
+def _compare(found: Any, model: str, hardware: str, sequence_length: Optional[int]) -> int:
+    """Tells the measured step beside the predicted one."""
+    import plantui
+
+    try:
+        told = plantui.estimate(
+            model,
+            devices=1,
+            hardware=hardware,
+            global_batch=found.samples,
+            parallel={"mbs": found.samples},
+            sequence_length=sequence_length,
+        )
+    except plantui.PlantuiError as error:
+        return _refuse(error.sentence, error.hint)
+    step = told.iteration_s - told.parts_s.get("optimizer", 0.0) - told.parts_s.get("overhead", 0.0)
+    parameters = told.document["model"]["parameters"]
+    print(f"\nmeasured {_time(found.step)} on {found.device}; predicted {_time(step)} for {model} on one {hardware}, without")
+    print(f"optimizer and overhead: {found.step / step:.2f}x; parameters {found.parameters} here, {parameters} there")
+    if not 0.9 <= found.parameters / parameters <= 1.1:
+        print("note: the numbers of parameters differ, so this is another model", file=sys.stderr)
+    return 0
+
+
 def _moved(value: Any, device: str) -> Any:
     import torch
 
@@ -138,6 +198,8 @@ def _report(found: Any, output: Path) -> None:
         print(f"note: parts are modules and what runs between them ({found.why})", file=sys.stderr)
     if found.unused_parameters:
         print(f"note: {found.unused_parameters} parameters took no part in the step and are left out", file=sys.stderr)
+    for warning in found.warnings:
+        print(f"note: {warning}", file=sys.stderr)
     print(f"{output}: {len(found.parts)} parts, {len(found.edges())} edges, {found.parameters} parameters; {found.device}")
     print(f"times and sizes are those of {found.samples} samples ({found.batch}); --samples N says otherwise")
     repeats = len(found.step_s)

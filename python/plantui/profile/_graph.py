@@ -53,7 +53,8 @@ class Profile:
     """A profiled module. ``parts`` are in the order in which they ran; ``sources`` of a part are earlier places.
 
     ``traced_by`` is ``fx`` or ``hooks``, ``why`` says why not ``fx``. ``step_s`` are whole steps that nobody watched.
-    ``samples`` are those of the example that was run, as its first tensor's first dimension counts them.
+    ``samples`` are those of the example that was run, as its first tensor's first dimension counts them. ``warnings`` name
+    what a plan of the profile does not see.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Profile:
     step_s: List[float]
     samples: int = 1
     unused_parameters: int = 0
+    warnings: List[str] = field(default_factory=list)
 
     @property
     def step(self) -> float:

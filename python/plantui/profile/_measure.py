@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.export import ExportedProgram
 
 from plantui.profile._graph import Part, Profile, merged, without_empty
 from plantui.profile._trace import CannotTrace, FxTrace, Trace, by_fx, by_hooks, tensors_in
@@ -89,8 +90,8 @@ class _Keeper:
 
 
 def profile(
-    module: nn.Module,
-    example: Any,
+    module: Union[nn.Module, ExportedProgram],
+    example: Any = None,
     *,
     repeats: int = 5,
     warmup: int = 2,
@@ -103,8 +104,8 @@ def profile(
 ) -> Profile:
     """Profiles a module on the device that it is on, forward and backward, as it trains.
 
-    ``example`` is what the module is called with: a tensor, a tuple of arguments, a dictionary of keywords, or
-    ``(arguments, keywords)``. ``repeats`` steps are measured after ``warmup`` others. ``merge`` joins chains of parts of
+    ``module`` may be a program of ``torch.export``, whose own example is taken if none is given. ``example`` is what the
+    module is called with: a tensor, a tuple of arguments, a dictionary of keywords, or ``(arguments, keywords)``. ``repeats`` steps are measured after ``warmup`` others. ``merge`` joins chains of parts of
     which one has less than this share of the time; 0 joins none, 1 all. ``trace`` is ``fx``, ``hooks`` or ``auto``: fx,
     and hooks where that fails. ``clock`` is ``wall``, or ``cpu`` for the processor time of this process alone, which a busy
     machine disturbs less; they are the same thing on one thread and an idle machine. ``samples`` says how many the example
@@ -123,18 +124,24 @@ def profile(
         raise ValueError("samples is at least 1")
     if clock not in ("wall", "cpu"):
         raise ValueError(f"clock is wall or cpu, not {clock!r}")
+    if isinstance(module, ExportedProgram):
+        example = module.example_inputs if example is None else example
+        name = name or "exported program"
+        module = module.module()
+    if example is None:
+        raise ValueError("example is missing: what the module is called with")
     args, kwargs = _arguments(example)
     parameters = list(module.parameters())
     device = parameters[0].device if parameters else torch.device("cpu")
     trained = module.training
-    module.train()
+    _train(module, True)
     try:
         followed, why = _traced(module, args, kwargs, trace)
         new_watch = lambda: _Stopwatch(len(followed.parts), device, clock)  # noqa: E731
         steps = _repeat(module, args, kwargs, followed, new_watch, repeats, warmup, progress)
         _keep(followed, parameters)
     finally:
-        module.train(trained)
+        _train(module, trained)
         module.zero_grad(set_to_none=True)
     used = sum(part.parameters for part in followed.parts)
     parts = merged(without_empty(followed.parts), merge)
@@ -148,7 +155,41 @@ def profile(
         step_s=steps,
         samples=samples or _samples(args, kwargs),
         unused_parameters=sum(one.numel() for one in parameters) - used,
+        warnings=_warnings(module, parts),
     )
+
+
+def _train(module: nn.Module, training: bool) -> None:
+    """Switches dropout and batch norm. An exported program has them as they were when it was exported."""
+    try:
+        module.train(training)
+    except NotImplementedError:
+        pass
+
+
+#: Wrappers of a module, by the name of their class, and what of them is not in the profile.
+_WRAPPERS = {
+    "DistributedDataParallel": "its all-reduce runs inside the backward pass and is counted as computing",
+    "FullyShardedDataParallel": "its collectives run inside the passes and are counted as computing",
+    "DataParallel": "its copies to other devices are counted as computing",
+    "OptimizedModule": "torch.compile fuses what the parts are made of: parts are those of the module before",
+}
+
+
+def _warnings(module: nn.Module, parts: Sequence[Part]) -> List[str]:
+    """What a plan of the profile does not see."""
+    found = [
+        f"the module is wrapped in {type(one).__name__}: {_WRAPPERS[type(one).__name__]}"
+        for one in module.modules()
+        if type(one).__name__ in _WRAPPERS
+    ]
+    frozen = sum(one.numel() for one in module.parameters() if not one.requires_grad)
+    if frozen:
+        found.append(f"{frozen} parameters are frozen; their gradients and optimizer state are counted as if they were trained")
+    if not any(part.backward for part in parts):
+        found.append("nothing runs backward: no output depends on a parameter that is trained")
+    found.append("the optimizer's step, the loss outside of the module, and the loading of data are not measured")
+    return found
 
 
 def _arguments(example: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
