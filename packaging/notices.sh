@@ -10,5 +10,5 @@ sed -i.bak 's/[[:space:]]*$//' "$work" && rm -f "$work.bak"
 if [ "${1:-}" = "--check" ]; then
   cmp -s "$work" THIRD-PARTY-LICENSES.md || { echo "error: THIRD-PARTY-LICENSES.md is not up to date: run packaging/notices.sh" >&2; exit 1; }
 else
-  cp "$work" THIRD-PARTY-LICENSES.md
+  cat "$work" > THIRD-PARTY-LICENSES.md
 fi

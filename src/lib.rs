@@ -79,6 +79,9 @@ mod streams;
 #[cfg(feature = "screen")]
 pub mod tui;
 
+#[cfg(feature = "cli")]
+#[doc(inline)]
+pub use plantui_core::schemas;
 #[doc(inline)]
 pub use plantui_core::{
     cluster, family, graph, mapping, plan, random, schedule, search, simulate, source, terms, text, units, workload,

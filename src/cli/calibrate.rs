@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::{Value, json};
 
 use super::{
-    CommandEnd, Failure, estimate, hardware_file, input,
-    output::Destination,
+    CommandEnd, Failure,
+    calibrate_document::CalibrateDocument,
+    estimate, hardware_file, input,
+    output::{self, Destination},
     report::{line, table},
 };
 use crate::{
@@ -35,9 +36,6 @@ optional. Flags here give what the runs do not state.
   tp,pp,devices,global_batch,measured_s
   4,4,64,128,14.9
   8,2,64,128,15.8";
-
-/// Schema of the JSON document.
-const SCHEMA: &str = "plantui.calibrate/1";
 
 /// Fit the constants of `estimate` to measured runs
 #[derive(Debug, Args)]
@@ -126,13 +124,11 @@ impl CalibrateArgs {
             destination.write(&(text + "\n"))?;
         }
         let text = if self.json {
-            let mut document =
-                fit.as_ref().map_or_else(|| json!({"schema": SCHEMA}), |(model, fit)| json_of(model, fit));
-            if let Some((file, kernels)) = &kernels {
-                document["kernels"] = kernels_json(file, kernels);
-                document["calibration"] = json!(calibration);
-            }
-            serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+            output::json(&CalibrateDocument::new(
+                fit.as_ref().map(|(model, fit)| (model, fit)),
+                kernels.as_ref().map(|(file, fit)| (file, fit)),
+                calibration,
+            ))
         } else {
             let of_kernels = kernels.as_ref().map(|(file, fit)| kernel_tables(file, fit));
             let of_runs = fit.as_ref().map(|(model, fit)| tables(model, fit));
@@ -245,27 +241,6 @@ fn kernel_tables(file: &MeasuredKernels, fit: &KernelFit) -> String {
     text
 }
 
-fn kernels_json(file: &MeasuredKernels, fit: &KernelFit) -> Value {
-    let factors = fit.factors.iter().map(|factor| {
-        json!({"constant": factor.constant, "value": factor.value, "range": factor.range, "rows": factor.rows})
-    });
-    let iterations = fit.iterations.iter().map(|row| {
-        json!({
-            "micro_batch": row.micro_batch,
-            "measured_s": row.measured_s,
-            "shipped_error": row.shipped_error,
-            "fitted_error": row.fitted_error,
-            "memory_error": row.memory_error,
-        })
-    });
-    json!({
-        "device": file.device,
-        "torch": file.torch,
-        "factors": factors.collect::<Vec<_>>(),
-        "iterations": iterations.collect::<Vec<_>>(),
-    })
-}
-
 fn signed(share: f64) -> String {
     format!("{:+.1}%", 100.0 * share)
 }
@@ -355,51 +330,4 @@ fn tables(model: &Model, fit: &CalibrationFit) -> String {
         ),
     }
     text
-}
-
-fn json_of(model: &Model, fit: &CalibrationFit) -> Value {
-    let factors: Vec<Value> = fit
-        .factors
-        .iter()
-        .map(|factor| {
-            json!({
-                "name": factor.name,
-                "value": factor.value,
-                "sigma": factor.sigma,
-                "prior_sigma": factor.prior_sigma,
-                "identified": factor.identified,
-            })
-        })
-        .collect();
-    let rows: Vec<Value> = fit
-        .rows
-        .iter()
-        .map(|row| {
-            json!({
-                "place": row.place,
-                "layout": row.layout,
-                "measured_s": row.measured_s,
-                "shipped_error": row.shipped_error,
-                "fitted_error": row.fitted_error,
-                "left_out_error": row.left_out_error,
-                "memory_error": row.memory_error,
-            })
-        })
-        .collect();
-    let next = fit.next.as_ref().map(|next| {
-        json!({
-            "layout": next.layout.to_string(),
-            "expected_s": next.expected_s,
-            "remains": next.remains,
-        })
-    });
-    json!({
-        "schema": SCHEMA,
-        "model": model.name,
-        "factors": factors,
-        "runs": rows,
-        "left_out_error": fit.calibration.left_out_error,
-        "next_run": next,
-        "calibration": fit.calibration,
-    })
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -13,6 +14,7 @@ use super::{
     output,
     report::{self, line},
 };
+use crate::schemas::DocumentSchema;
 use crate::{
     cluster::{GivenLimits, Limits},
     export::plan_json,
@@ -113,8 +115,8 @@ impl PlacementObjective {
     }
 }
 
-/// Result of a check as JSON, schema `plantui.check/1`.
-#[derive(Debug, Serialize)]
+/// Validity and score of a plan.
+#[derive(Debug, Serialize, JsonSchema)]
 struct CheckDocument {
     schema: &'static str,
     workload: WorkloadPart,
@@ -134,14 +136,14 @@ struct CheckDocument {
     notes: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PlanFile {
     file: String,
     kind: &'static str,
 }
 
 /// Value that the plan claims, in the unit of its measure.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 struct Claim {
     value: Option<f64>,
     lower_bound: Option<f64>,
@@ -538,4 +540,9 @@ fn options(loaded: &LoadedPlan, file: &str) -> Result<(), LoadError> {
         }
     }
     Ok(())
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<CheckDocument>("plantui.check/1")
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::{Args, ValueEnum};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -20,6 +21,7 @@ use super::{
     setup::SetupArgs,
     watch::watched,
 };
+use crate::schemas::DocumentSchema;
 use crate::{
     cluster::{GivenLimits, Limits},
     family, notice,
@@ -115,7 +117,8 @@ enum SortKey {
     Listed,
 }
 
-#[derive(Debug, Serialize)]
+/// Plans of several planners in one simulator.
+#[derive(Debug, Serialize, JsonSchema)]
 struct CompareDocument<'a> {
     schema: &'static str,
     workload: WorkloadPart,
@@ -126,7 +129,7 @@ struct CompareDocument<'a> {
     left_out: Vec<SkippedPlanner>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct EntryPart<'a> {
     id: &'a str,
     name: &'a str,
@@ -158,7 +161,7 @@ struct EntryPart<'a> {
     bug: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct SkippedPlanner {
     id: &'static str,
     reason: String,
@@ -494,4 +497,9 @@ fn skipped(text: &mut String, left_out: &[SkippedPlanner]) {
     for (reason, ids) in reasons {
         line(text, format_args!("left out: {}: {reason}", ids.join(", ")));
     }
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<CompareDocument<'_>>("plantui.compare/1")
 }

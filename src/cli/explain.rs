@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
@@ -26,6 +27,7 @@ use super::{
     terms,
     watch::{simulating, watched},
 };
+use crate::schemas::DocumentSchema;
 use crate::{
     cluster::GivenLimits,
     export::plan_json::status_word,
@@ -343,7 +345,8 @@ fn rows(text: &mut String, base: &ExplainedPlan, title: &str, answers: &[&Replan
     line(text, format_args!(""));
 }
 
-#[derive(Debug, Serialize)]
+/// Limits of a plan, and changes that would help.
+#[derive(Debug, Serialize, JsonSchema)]
 struct ExplainDocument<'a> {
     schema: &'static str,
     workload: WorkloadPart,
@@ -379,7 +382,7 @@ struct ExplainDocument<'a> {
 }
 
 /// Simulated value of the objective, in its unit.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct SimulatedPart {
     schedule: &'static str,
     value: f64,
@@ -389,7 +392,7 @@ struct SimulatedPart {
     losses: Option<BTreeMap<&'static str, f64>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct BottleneckPart<'a> {
     stage: usize,
     name: &'a str,
@@ -398,21 +401,21 @@ struct BottleneckPart<'a> {
     link: Option<LinkPart>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ShareOf {
     name: &'static str,
     seconds: f64,
     share: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct LinkPart {
     from: usize,
     to: usize,
     busy: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct BindsPart {
     what: &'static str,
     how: String,
@@ -425,7 +428,7 @@ struct BindsPart {
     parts: BTreeMap<&'static str, f64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct RowPart<'a> {
     label: &'a str,
     limit: Option<&'static str>,
@@ -565,4 +568,9 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a ExplainReport>) -> Expla
     document.seconds_each = Some(each.as_secs_f64());
     document.complete = *unasked == 0;
     document
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<ExplainDocument<'_>>("plantui.explain/1")
 }

@@ -1,17 +1,20 @@
 //! `plantui explain JOB`: what in a job costs most, and single changes that would help, each predicted.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::{
     CommandEnd, Failure,
     estimate::refused,
     import,
     job_input::JobInput,
-    output::Destination,
+    output::{self, Destination},
     report::{line, table},
 };
+use crate::schemas::DocumentSchema;
 use crate::{
     family::training::{Estimate, Fits},
     study::improve::{ExistingRun, SingleChange},
@@ -43,7 +46,11 @@ pub(super) fn run(input: &JobInput, json: bool, destination: &Destination) -> Re
     let found = if now.fits == Fits::No { existing.fitting(reach) } else { existing.changes(reach) };
     let helps = |change: &SingleChange| now.fits == Fits::No || gain(&now, change) > LEAST_GAIN;
     let changes: Vec<SingleChange> = found.into_iter().filter(helps).collect();
-    destination.write(&if json { document(input, &now, &changes) } else { text(input, &now, &changes) })?;
+    destination.write(&if json {
+        output::json(&document(input, &now, &changes))
+    } else {
+        text(input, &now, &changes)
+    })?;
     Ok(CommandEnd::Done)
 }
 
@@ -136,28 +143,67 @@ fn text(input: &JobInput, now: &Estimate, changes: &[SingleChange]) -> String {
     text
 }
 
-fn document(input: &JobInput, now: &Estimate, changes: &[SingleChange]) -> String {
-    let change = |change: &SingleChange| -> Value {
-        json!({
-            "change": change.what,
-            "iteration_s": change.estimate.iteration_s,
-            "faster": gain(now, change),
-            "memory_bytes": change.estimate.memory_bytes + change.run.settings.reserve_bytes,
-            "fits": change.estimate.fits.id(),
-        })
+/// Costs of a job, and single changes that would help.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct ExplainJobDocument<'a> {
+    /// Always `plantui.explain-job/1`.
+    schema: &'static str,
+    /// File of the job.
+    job: &'a str,
+    /// Id of its format.
+    format: &'static str,
+    /// Seconds of an iteration.
+    iteration_s: f64,
+    /// The model's operations as a fraction of the peak, 0 to 1.
+    mfu: f64,
+    /// Bytes on the fullest rank, with the reserve.
+    memory_bytes: f64,
+    /// Result of the memory check: `yes`, `close`, `no`.
+    fits: &'static str,
+    /// Share of each part in the iteration, largest first.
+    #[schemars(with = "BTreeMap<String, f64>")]
+    time_shares: Map<String, Value>,
+    /// Single changes, best first.
+    changes: Vec<ChangePart<'a>>,
+}
+
+/// Single change of a job.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ChangePart<'a> {
+    /// The change in words.
+    change: &'a str,
+    /// Seconds of an iteration with it.
+    iteration_s: f64,
+    /// Relative gain in time; below 0 if it is slower.
+    faster: f64,
+    /// Bytes on the fullest rank with it, with the reserve.
+    memory_bytes: f64,
+    /// Result of the memory check with it.
+    fits: &'static str,
+}
+
+fn document<'a>(input: &'a JobInput, now: &Estimate, changes: &'a [SingleChange]) -> ExplainJobDocument<'a> {
+    let change = |change: &'a SingleChange| ChangePart {
+        change: &change.what,
+        iteration_s: change.estimate.iteration_s,
+        faster: gain(now, change),
+        memory_bytes: change.estimate.memory_bytes + change.run.settings.reserve_bytes,
+        fits: change.estimate.fits.id(),
     };
-    let shares: serde_json::Map<String, Value> =
-        costs(now).into_iter().map(|(name, share)| (name.replace(' ', "_"), json!(share))).collect();
-    let document = json!({
-        "schema": SCHEMA,
-        "job": input.job.source,
-        "format": input.job.format,
-        "iteration_s": now.iteration_s,
-        "mfu": now.mfu,
-        "memory_bytes": now.memory_bytes + input.resolved.run.settings.reserve_bytes,
-        "fits": now.fits.id(),
-        "time_shares": shares,
-        "changes": changes.iter().map(change).collect::<Vec<_>>(),
-    });
-    serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
+    ExplainJobDocument {
+        schema: SCHEMA,
+        job: &input.job.source,
+        format: input.job.format,
+        iteration_s: now.iteration_s,
+        mfu: now.mfu,
+        memory_bytes: now.memory_bytes + input.resolved.run.settings.reserve_bytes,
+        fits: now.fits.id(),
+        time_shares: costs(now).into_iter().map(|(name, share)| (name.replace(' ', "_"), share.into())).collect(),
+        changes: changes.iter().map(change).collect(),
+    }
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<ExplainJobDocument<'_>>(SCHEMA)
 }

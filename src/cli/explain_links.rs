@@ -1,5 +1,6 @@
 //! Links of a topology in `plantui explain`: the fullest ones, and the iteration time with some twice as fast.
 
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::report::{self, line};
@@ -17,19 +18,21 @@ use crate::{
 const NAMED: usize = 8;
 
 /// Effect of a plan on the links of its topology.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct LinkEffects {
     /// Loads, the fullest first.
     #[serde(serialize_with = "loads")]
+    #[schemars(with = "Vec<LoadRow<'static>>")]
     loads: Vec<LinkLoad>,
     /// Current iteration time of the plan, seconds.
     iteration_s: Option<f64>,
     /// Iteration times with faster links, if shorter, the largest gain first.
     #[serde(serialize_with = "wider")]
+    #[schemars(with = "Vec<WiderRow<'static>>")]
     twice_as_fast: Vec<WiderLink>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct LoadRow<'a> {
     link: &'a str,
     kind: &'a str,
@@ -38,7 +41,7 @@ struct LoadRow<'a> {
     seconds: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct WiderRow<'a> {
     link: &'a str,
     iteration_s: f64,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::report::{self, line};
@@ -28,7 +29,7 @@ pub(super) fn published(text: &mut String, rivals: &[Rival]) {
 }
 
 /// Published planner's plan in the same simulator.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PublishedPart {
     planner: &'static str,
     schedule: &'static str,

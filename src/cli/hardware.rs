@@ -1,12 +1,14 @@
 //! `plantui hardware`: lists the presets of `generate`, each figure with its source.
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
     CommandEnd, Failure, output,
     report::{line, table},
 };
+use crate::schemas::DocumentSchema;
 use crate::{
     cluster::hardware::{self, Hardware, SourcedFigure},
     units,
@@ -27,7 +29,7 @@ pub(crate) struct HardwareArgs {
     json: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct HardwareEntry {
     id: &'static str,
     name: &'static str,
@@ -39,7 +41,7 @@ struct HardwareEntry {
     inter_node_link_bytes_per_s: FigureEntry,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct FigureEntry {
     value: f64,
     source: &'static str,
@@ -98,4 +100,9 @@ fn text(presets: &[Hardware]) -> String {
     line(&mut text, format_args!(""));
     line(&mut text, format_args!("links are per direction and device; --json names the source of each figure"));
     text
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<Vec<HardwareEntry>>("hardware")
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -10,6 +11,7 @@ use super::{
     profile_input::ProfileArgs,
     report::{self, counted, line},
 };
+use crate::schemas::DocumentSchema;
 use crate::{
     plan::document::WorkloadPart,
     workload::{
@@ -40,15 +42,15 @@ pub(crate) struct LintArgs {
     json: bool,
 }
 
-/// All findings as JSON, schema `plantui.lint/1`.
-#[derive(Debug, Serialize)]
+/// Findings about a workload.
+#[derive(Debug, Serialize, JsonSchema)]
 struct LintDocument<'a> {
     schema: &'static str,
     workload: WorkloadPart,
     findings: Vec<FindingEntry<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct FindingEntry<'a> {
     rule: &'static str,
     severity: Severity,
@@ -96,4 +98,9 @@ fn text(workload: &Workload, findings: &[Finding]) -> String {
         line(&mut text, format_args!("  {why}"));
     }
     text
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<LintDocument<'_>>("plantui.lint/1")
 }

@@ -10,6 +10,7 @@
 
 pub(crate) mod arguments;
 pub(crate) mod calibrate;
+mod calibrate_document;
 pub(crate) mod check;
 mod check_engine;
 pub(crate) mod compare;
@@ -48,6 +49,7 @@ mod progress;
 pub(crate) mod report;
 pub(crate) mod schedule_argument;
 mod schedule_table;
+mod schema;
 #[cfg(feature = "screen")]
 mod screen;
 #[cfg(not(feature = "screen"))]
@@ -149,6 +151,7 @@ enum Command {
     #[cfg(feature = "screen")]
     Themes(themes::ThemesArgs),
     Terms(terms::TermsArgs),
+    Schema(schema::SchemaArgs),
     Serve(serve::ServeArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -183,6 +186,7 @@ impl Cli {
             #[cfg(feature = "screen")]
             Some(Command::Themes(args)) => args.run(),
             Some(Command::Terms(args)) => args.run(),
+            Some(Command::Schema(args)) => args.run(),
             Some(Command::Serve(args)) => args.run(),
             Some(Command::Completions(args)) => args.run(),
             Some(Command::Man(args)) => args.run(),

@@ -1,10 +1,12 @@
 //! `plantui planners`: lists the planners with their options and limits.
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{CommandEnd, Failure, output, report::line};
 use crate::planner::{self, OptionKind, OptionSpec, Planner};
+use crate::schemas::DocumentSchema;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +24,7 @@ pub(crate) struct PlannersArgs {
     json: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PlannerEntry {
     id: &'static str,
     name: &'static str,
@@ -33,13 +35,13 @@ struct PlannerEntry {
     options: Vec<OptionEntry>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ObjectiveEntry {
     name: &'static str,
     unit: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct OptionEntry {
     name: &'static str,
     #[serde(rename = "type")]
@@ -62,7 +64,7 @@ struct OptionEntry {
     help: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ValueEntry {
     value: serde_json::Value,
     help: &'static str,
@@ -151,4 +153,9 @@ fn text(planners: &[PlannerEntry]) -> String {
         }
     }
     text
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<Vec<PlannerEntry>>("planners")
 }

@@ -1,15 +1,17 @@
 //! Table of all schedules of a plan (`--schedule all`).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::report::{self, line};
+use crate::schemas::DocumentSchema;
 use crate::{
     study::schedules::{self, ScheduleFigures, ScheduleRow},
     units,
 };
 
 /// Schedules of one plan.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PlanSchedules {
     /// Planner or file of the plan.
     pub(super) id: String,
@@ -19,8 +21,8 @@ pub(super) struct PlanSchedules {
     pub(super) schedules: Vec<ScheduleRow>,
 }
 
-/// Document `plantui.schedules/1`.
-#[derive(Debug, Serialize)]
+/// Time and memory of every schedule of some plans.
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SchedulesDocument {
     pub(super) schema: &'static str,
     pub(super) workload: String,
@@ -86,4 +88,9 @@ fn cells(row: &ScheduleRow, own: &ScheduleFigures, fastest: f64, limit: f64) -> 
         if own.on_front { "*" } else { "" }.into(),
         row.engines.join(" "),
     ]
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<SchedulesDocument>("plantui.schedules/1")
 }

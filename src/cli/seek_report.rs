@@ -6,9 +6,11 @@
 //! proven: with less no plan reaches the goal (bisection, 9 re-plans)
 //! ```
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::report::{self, counted, line};
+use crate::schemas::DocumentSchema;
 use crate::{
     cluster::{GivenLimits, LimitKind},
     export::plan_json::{self, status_word},
@@ -124,8 +126,8 @@ fn curve(text: &mut String, sought: &SeekResult) {
     report::table(text, &rows);
 }
 
-/// Document of schema `plantui.seek/1`.
-#[derive(Debug, Serialize)]
+/// Least value of a limit that reaches a goal.
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SeekDocument {
     schema: &'static str,
     workload: WorkloadPart,
@@ -154,7 +156,7 @@ pub(super) struct SeekDocument {
     plan: Option<Document>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct GoalPart {
     figure: &'static str,
     simulated: bool,
@@ -163,7 +165,7 @@ struct GoalPart {
     unit: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct StepPart {
     value: f64,
     status: &'static str,
@@ -242,4 +244,9 @@ fn part(kind: LimitKind, step: &SeekProbe) -> StepPart {
         seconds: step.seconds,
         why: step.why.clone(),
     }
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<SeekDocument>("plantui.seek/1")
 }

@@ -30,6 +30,7 @@ use crate::{
     study::schedules::{self, ScheduleRow},
     workload::formats::stage_times,
 };
+pub(in crate::cli) use figures::schema;
 
 const EXAMPLES: &str = "\
 Examples:

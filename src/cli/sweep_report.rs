@@ -1,5 +1,6 @@
 //! Output of `sweep`: a table for people, a document for programs.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
@@ -8,6 +9,7 @@ use super::{
     output,
     report::{self, line},
 };
+use crate::schemas::DocumentSchema;
 use crate::{
     cluster::GivenLimits,
     family,
@@ -233,8 +235,8 @@ fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Opti
     }
 }
 
-/// Document of schema `plantui.sweep/1`.
-#[derive(Debug, Serialize)]
+/// Plans over a range of limits.
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SweepDocument<'a> {
     schema: &'static str,
     workloads: Vec<WorkloadPart>,
@@ -244,14 +246,14 @@ pub(super) struct SweepDocument<'a> {
     points: Vec<PointPart<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct SeriesPart<'a> {
     label: &'a str,
     planner: &'static str,
     options: serde_json::Map<String, serde_json::Value>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PointPart<'a> {
     workload: usize,
     series: usize,
@@ -275,7 +277,7 @@ struct PointPart<'a> {
     why: &'a str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PointObjectivePart<'a> {
     name: &'a str,
     value: f64,
@@ -331,4 +333,9 @@ pub(super) fn document<'a>(
         complete: answers.iter().all(Option::is_some),
         points: points.collect(),
     }
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<SweepDocument<'_>>("plantui.sweep/1")
 }

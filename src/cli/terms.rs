@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{CommandEnd, Failure, output, report::line};
+use crate::schemas::DocumentSchema;
 use crate::{
     source::error::printable,
     terms::{self, Term},
@@ -32,7 +34,7 @@ pub(crate) struct TermsArgs {
     markdown: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct TermPart {
     name: &'static str,
     also: &'static [&'static str],
@@ -122,4 +124,9 @@ pub(super) fn from_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments.remove(1);
     }
     arguments
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<Vec<TermPart>>("terms")
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
@@ -11,6 +12,7 @@ use super::{
     report::{line, table},
     topology_input::{self, LinkFlags},
 };
+use crate::schemas::DocumentSchema;
 use crate::{
     cluster::{
         Machines,
@@ -62,7 +64,7 @@ pub(crate) struct TopologiesArgs {
     force: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct TopologyEntry {
     id: String,
     name: String,
@@ -75,7 +77,7 @@ struct TopologyEntry {
     sources: Vec<SourceEntry>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct SourceEntry {
     figure: String,
     source: String,
@@ -201,4 +203,9 @@ fn shown(topology: &Topology) -> String {
         line(&mut text, format_args!("note: {note}"));
     }
     text
+}
+
+/// JSON Schema of the document.
+pub(super) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<Vec<TopologyEntry>>("topologies")
 }

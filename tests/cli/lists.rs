@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Folder, PLANNERS, argument, json, plantui, refusal, stdout};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "plan",
     "check",
     "compare",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 23] = [
     "topologies",
     "themes",
     "terms",
+    "schema",
     "serve",
     "completions",
     "man",

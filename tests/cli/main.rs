@@ -34,6 +34,7 @@ mod readme;
 #[path = "../common/reference.rs"]
 mod reference;
 mod schedules;
+mod schemas;
 mod seek;
 mod serve;
 mod simulate;

@@ -13,8 +13,11 @@ fn text(name: &str) -> String {
 fn the_address_of_the_repository_is_one() {
     for name in ["pyproject.toml", "python/README.md", "packaging/install.sh", "docs/src/start/install.md"] {
         let text = text(name);
-        let addresses: Vec<&str> =
-            text.match_indices("https://github.com/").map(|(at, _)| &text[at..]).filter(|rest| !rest.is_empty()).collect();
+        let addresses: Vec<&str> = text
+            .match_indices("https://github.com/")
+            .map(|(at, _)| &text[at..])
+            .filter(|rest| !rest.is_empty())
+            .collect();
         assert!(!addresses.is_empty(), "{name} names no repository");
         for address in addresses {
             assert!(address.starts_with(REPOSITORY), "{name}: {}", address.lines().next().unwrap_or_default());
@@ -28,7 +31,8 @@ fn links_of_the_python_page_lead_to_files() {
     let links: Vec<&str> = text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
     assert!(links.len() >= 4);
     for link in links {
-        let file = ["/blob/main/", "/tree/main/"].iter().find_map(|kind| link.strip_prefix(REPOSITORY)?.strip_prefix(kind));
+        let file =
+            ["/blob/main/", "/tree/main/"].iter().find_map(|kind| link.strip_prefix(REPOSITORY)?.strip_prefix(kind));
         assert!(link == REPOSITORY || file.is_some_and(|file| Path::new(ROOT).join(file).exists()), "{link}");
     }
 }

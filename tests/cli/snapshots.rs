@@ -166,6 +166,10 @@ fn help() {
         "planners",
         "themes",
         "terms",
+        "schema",
+        "serve",
+        "completions",
+        "man",
     ] {
         compare(&format!("help-{command}"), &[command, "--help"]);
     }

@@ -29,6 +29,8 @@ pub mod mapping;
 pub mod plan;
 pub mod random;
 pub mod schedule;
+#[cfg(feature = "schema")]
+pub mod schemas;
 pub mod search;
 pub mod simulate;
 pub mod source;

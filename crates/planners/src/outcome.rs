@@ -8,6 +8,7 @@ use plantui_core::{
 
 /// Status of a finished run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The plan is proven to be the best under the planner's options.

@@ -20,6 +20,7 @@ use crate::run::Simulation;
 
 /// Row of the table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScheduleRow {
     /// Id of the schedule.
     pub id: &'static str,
@@ -39,6 +40,7 @@ pub struct ScheduleRow {
 
 /// Simulated figures of a plan under one schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScheduleFigures {
     /// Iteration time, seconds.
     pub iteration_s: f64,

@@ -1,6 +1,7 @@
 //! `plantui estimate`: predicts the iteration time of a training run and its memory, with the error of such
 //! predictions.
 
+pub(super) mod document;
 mod model;
 pub(super) mod report;
 
@@ -18,6 +19,7 @@ use crate::{
     },
     workload::formats::{self, detect},
 };
+pub(in crate::cli) use document::schema;
 pub(super) use model::model;
 
 const EXAMPLES: &str = "\

@@ -1,15 +1,11 @@
-//! Estimate as a table for people and as JSON for scripts.
-
-use serde_json::{Map, Value, json};
+//! Estimate as a table.
 
 use crate::{
     cli::{
         cost::CostArgs,
         report::{line, table},
     },
-    family::training::{
-        Estimate, Fits, Model, StageEstimate, TrainingSettings, remedy::Remedy, request::ResolvedRequest,
-    },
+    family::training::{Estimate, Fits, Model, remedy::Remedy, request::ResolvedRequest},
     units,
 };
 
@@ -26,84 +22,7 @@ pub(in crate::cli) struct EstimateReport<'a> {
     pub(in crate::cli) remedies: &'a [Remedy],
 }
 
-fn remedy_json(remedy: &Remedy) -> Value {
-    json!({
-        "flags": remedy.flags,
-        "iteration_s": remedy.iteration_s,
-        "memory_bytes": remedy.memory_bytes,
-        "fits": remedy.fits.id(),
-    })
-}
-
 impl EstimateReport<'_> {
-    /// Document of schema `plantui.estimate/1`, as text.
-    pub(super) fn json(&self) -> String {
-        serde_json::to_string_pretty(&self.document()).unwrap_or_default() + "\n"
-    }
-
-    /// Document of schema `plantui.estimate/1`.
-    pub(in crate::cli) fn document(&self) -> Value {
-        let (estimate, run) = (self.estimate, &self.resolved.run);
-        let layout = &run.layout;
-        let settings: Map<String, Value> = TrainingSettings::NAMES
-            .iter()
-            .map(|(name, _)| {
-                let text = run.settings.text(name);
-                let value = match text.as_str() {
-                    "true" => Value::Bool(true),
-                    "false" => Value::Bool(false),
-                    _ if *name == "reserve" => json!(run.settings.reserve_bytes),
-                    _ => text.parse::<u32>().map_or(Value::String(text), Value::from),
-                };
-                ((*name).to_string(), value)
-            })
-            .collect();
-        let parts: Map<String, Value> =
-            estimate.parts.iter().map(|(name, seconds)| ((*name).to_string(), json!(seconds))).collect();
-        json!({
-            "schema": "plantui.estimate/1",
-            "model": {
-                "name": self.model.name,
-                "source": self.model.source,
-                "parameters": self.model.parameters(),
-                "active_parameters": self.model.active_parameters(),
-                "layers": self.model.layers.len(),
-            },
-            "hardware": self.resolved.accelerator.id,
-            "devices": self.resolved.devices,
-            "parallel": {
-                "tp": layout.tensor, "pp": layout.pipeline, "vp": layout.virtual_stages, "cp": layout.context,
-                "ep": layout.expert, "etp": layout.expert_tensor, "dp": layout.data, "mbs": layout.micro_batch,
-            },
-            "global_batch": run.global_batch,
-            "microbatches": run.microbatches(),
-            "sequence_length": run.sequence,
-            "precision": run.precision.id(),
-            "recompute": run.recompute.to_string(),
-            "stack": self.resolved.stack.id(),
-            "settings": settings,
-            "iteration_s": estimate.iteration_s,
-            "cost": self.cost.of(estimate.tokens_per_s, self.resolved.devices),
-            "simulated_s": estimate.simulated_s,
-            "tokens_per_s": estimate.tokens_per_s,
-            "tokens_per_s_per_device": estimate.tokens_per_s_per_device,
-            "model_flops_per_s_per_device": estimate.model_flops_per_s_per_device,
-            "mfu": estimate.mfu,
-            "hfu": estimate.hfu,
-            "bubble": estimate.bubble,
-            "parts_s": parts,
-            "memory_bytes": estimate.memory_bytes,
-            "device_memory_bytes": estimate.limit_bytes,
-            "stages": estimate.stages.iter().map(stage).collect::<Vec<_>>(),
-            "fits": estimate.fits.id(),
-            "would_fit": self.remedies.iter().map(remedy_json).collect::<Vec<_>>(),
-            "trust": estimate.trust.class(),
-            "differs": estimate.trust.differences(),
-            "implausible": estimate.implausible,
-            "assumptions": estimate.assumptions,
-        })
-    }
-
     /// Changes that would make the run fit, in a line; `None` if it fits.
     fn remedies_line(&self) -> Option<String> {
         if self.estimate.fits == Fits::Yes {
@@ -227,24 +146,6 @@ impl EstimateReport<'_> {
         }
         table(text, &rows);
     }
-}
-
-fn stage(stage: &StageEstimate) -> Value {
-    let held = &stage.memory;
-    json!({
-        "layers": stage.layers,
-        "forward_s": stage.forward_s,
-        "backward_s": stage.backward_s,
-        "in_flight": stage.in_flight,
-        "memory_bytes": held.total(),
-        "memory": {
-            "weights_bytes": held.weights,
-            "gradients_bytes": held.gradients,
-            "optimizer_bytes": held.optimizer,
-            "activations_bytes": held.activations,
-            "work_bytes": held.work,
-        },
-    })
 }
 
 /// Number of parameters in a short form.

@@ -1,5 +1,6 @@
 //! `plantui import`: reads a job of a training engine, predicts it as it runs, and compares it with the best layout.
 
+mod document;
 mod plan;
 mod profile;
 mod report;
@@ -30,6 +31,7 @@ use crate::{
         formats::{detect, file},
     },
 };
+pub(in crate::cli) use document::schema;
 
 use plan::Origin;
 

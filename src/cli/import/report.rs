@@ -1,13 +1,11 @@
-//! Page of an imported job, and its JSON document.
+//! Page of an imported job.
 
 use std::fmt::Write;
 
-use serde_json::{Map, Value, json};
-
 use super::ImportedJob;
 use crate::{
-    cli::{cost::CostArgs, estimate::report::EstimateReport, report::line},
-    family::training::{Estimate, Fits, Model, TrainingSettings, request::ResolvedRequest},
+    cli::report::line,
+    family::training::{Estimate, Fits, Model, TrainingSettings},
     jobs::{Place, Unused},
     study::improve::BetterRun,
     units,
@@ -21,7 +19,7 @@ const WIDTH: usize = 100;
 const EQUAL: f64 = 0.005;
 
 /// Name of the division of weights, gradients and state over replicas.
-fn sharding(settings: &TrainingSettings) -> &'static str {
+pub(super) fn sharding(settings: &TrainingSettings) -> &'static str {
     match settings.zero() {
         _ if settings.fsdp && settings.hsdp > 0 => "hsdp",
         0 => "none",
@@ -43,7 +41,7 @@ fn details(model: &Model) -> String {
 }
 
 /// Parts that lie in the host's memory.
-fn offload(settings: &TrainingSettings) -> Vec<&'static str> {
+pub(super) fn offload(settings: &TrainingSettings) -> Vec<&'static str> {
     let all = [
         (settings.optimizer_offload, "optimizer"),
         (settings.parameter_offload, "parameters"),
@@ -52,12 +50,12 @@ fn offload(settings: &TrainingSettings) -> Vec<&'static str> {
     all.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect()
 }
 
-fn adapter(settings: &TrainingSettings) -> String {
+pub(super) fn adapter(settings: &TrainingSettings) -> String {
     settings.adapter.map_or("none".into(), |adapter| adapter.to_string())
 }
 
 /// Recomputation with the modules that the stack's usual selection means.
-fn recompute(run: &TrainingRun) -> String {
+pub(super) fn recompute(run: &TrainingRun) -> String {
     let text = run.recompute.to_string();
     if text == "selective" && !run.modules().is_empty() && run.modules() != Modules::NONE {
         return format!("selective:{}", run.modules().names().join(","));
@@ -331,79 +329,6 @@ impl ImportedJob<'_> {
             return "any device".into();
         }
         format!("the devices of stage {} (ranks {first} to {})", index + 1, first + each - 1)
-    }
-
-    /// Document of schema `plantui.import/1`.
-    pub(super) fn json(&self) -> String {
-        let (run, job) = (&self.resolved.run, self.job);
-        let layout = &run.layout;
-        let sources: Map<String, Value> = job
-            .facts
-            .iter()
-            .map(|(name, fact)| (name.clone(), json!(fact.place.to_string())))
-            .chain(job.model.iter().map(|model| ("model".to_string(), json!(model.place.to_string()))))
-            .collect();
-        let unused = |list: &[Unused]| -> Vec<Value> {
-            let one = |it: &Unused| json!({"name": it.name, "value": it.value, "source": it.place.to_string()});
-            list.iter().map(one).collect()
-        };
-        let cost = CostArgs::default();
-        let as_it_runs = EstimateReport {
-            model: self.model,
-            resolved: self.resolved,
-            estimate: self.estimate,
-            cost: &cost,
-            remedies: self.remedies,
-        };
-        let best = self.best.map(|best| {
-            let resolved = ResolvedRequest { run: best.run.clone(), devices: best.devices, ..self.resolved.clone() };
-            EstimateReport {
-                model: self.model,
-                resolved: &resolved,
-                estimate: &best.estimate,
-                cost: &cost,
-                remedies: &[],
-            }
-            .document()
-        });
-        let document = json!({
-            "schema": "plantui.import/1",
-            "format": job.format,
-            "recipe": job.recipe,
-            "read": {
-                "model": self.model.name,
-                "parameters": self.model.parameters(),
-                "active_parameters": self.model.active_parameters(),
-                "layers": if run.layers.is_empty() { json!(self.model.layers.len()) } else { json!(run.layers) },
-                "sequence_length": run.sequence,
-                "precision": run.precision.id(),
-                "devices": self.resolved.devices,
-                "parallel": {
-                    "tp": layout.tensor, "pp": layout.pipeline, "vp": layout.virtual_stages, "cp": layout.context,
-                    "ep": layout.expert, "etp": layout.expert_tensor, "dp": layout.data,
-                },
-                "micro_batch": layout.micro_batch,
-                "global_batch": run.global_batch,
-                "recompute": recompute(run),
-                "sharding": sharding(&run.settings),
-                "offload": offload(&run.settings),
-                "adapter": adapter(&run.settings),
-                "schedule": run.zero_bubble.map(crate::workload::training::ZeroBubble::id),
-            },
-            "sources": sources,
-            "assumed": job.assumed.iter().map(|it| json!({"name": it.name, "value": it.value, "flag": it.flag})).collect::<Vec<_>>(),
-            "not_used": {
-                "no_effect": unused(&job.no_effect),
-                "not_understood": unused(&job.not_understood),
-            },
-            "notes": job.notes,
-            "measured": job.measured.map(|it| json!({
-                "iteration_s": it.iteration_s, "memory_bytes": it.memory_bytes, "iterations": it.iterations,
-            })),
-            "as_it_runs": as_it_runs.document(),
-            "best": best,
-        });
-        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
 }
 

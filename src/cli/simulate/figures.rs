@@ -1,7 +1,9 @@
 //! Figures of a simulated iteration, as a table and as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::schemas::DocumentSchema;
 use crate::{
     cli::report::{self, line},
     cluster::Limits,
@@ -16,8 +18,8 @@ use crate::{
 /// Most links that the table shows: the busiest ones.
 const SHOWN_LINKS: usize = 5;
 
-/// Simulated iteration as JSON, schema `plantui.simulation/1`.
-#[derive(Debug, Serialize)]
+/// Simulated iteration of a plan.
+#[derive(Debug, Serialize, JsonSchema)]
 struct SimulationDocument {
     schema: &'static str,
     #[serde(flatten)]
@@ -28,7 +30,7 @@ struct SimulationDocument {
     notes: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct StageEntry {
     data_parallel: u32,
     tensor_parallel: u32,
@@ -43,7 +45,7 @@ struct StageEntry {
 }
 
 /// Parts of the peak memory.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct MemoryEntry {
     weights_bytes: f64,
     gradients_bytes: f64,
@@ -67,7 +69,7 @@ impl From<&MemoryParts> for MemoryEntry {
 }
 
 /// Link between two stages, counted from 1, in one direction.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct LinkEntry {
     from_stage: usize,
     to_stage: usize,
@@ -77,7 +79,7 @@ struct LinkEntry {
 }
 
 /// Chain of events that determines the iteration time.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct PathEntry {
     events: usize,
     from_s: f64,
@@ -85,7 +87,7 @@ struct PathEntry {
     shares: Vec<ShareEntry>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ShareEntry {
     kind: &'static str,
     stage: usize,
@@ -207,4 +209,9 @@ pub(super) fn document(plan: &Plan, simulation: &Simulation) -> impl Serialize {
         },
         notes: notes(simulation),
     }
+}
+
+/// JSON Schema of the document.
+pub(in crate::cli) fn schema() -> DocumentSchema {
+    DocumentSchema::written::<SimulationDocument>("plantui.simulation/1")
 }

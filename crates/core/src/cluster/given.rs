@@ -201,6 +201,24 @@ impl<'de> Visitor<'de> for ByField {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for GivenLimits {
+    fn schema_name() -> Cow<'static, str> {
+        "GivenLimits".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut fields = serde_json::Map::new();
+        for kind in LimitKind::ALL {
+            let kinds = if kind.is_count() { "integer" } else { "number" };
+            let field = serde_json::json!({"description": kind.help(), "type": [kinds, "null"], "minimum": 0});
+            fields.insert(kind.field().into(), field);
+        }
+        fields.insert(MACHINES.into(), generator.subschema_for::<Option<Machines>>().to_value());
+        schemars::json_schema!({"description": "Limits of a plan.", "type": "object", "properties": fields})
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -219,6 +219,20 @@ impl fmt::Display for Machines {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Machines {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Machines".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Devices of each machine.",
+            "type": "array", "minItems": 1, "maxItems": 256, "items": {"type": "integer", "minimum": 1},
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -61,6 +61,7 @@ fn layers_text(layers: &[u32], head_alone: bool) -> String {
 
 /// Configuration in the plan JSON, with the names of `plantui estimate`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigurationPart {
     /// Tensor-parallel degree.
     pub tp: u32,

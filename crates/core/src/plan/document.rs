@@ -22,6 +22,7 @@ pub const SCHEMA: &str = "plantui.plan/1";
 
 /// Plan document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -88,6 +89,7 @@ pub struct Document {
 
 /// Prediction for a training plan: rates of the simulated iteration, and the error of such predictions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PredictionPart {
     /// Tokens of the batch per second.
     pub tokens_per_s: f64,
@@ -117,6 +119,7 @@ pub struct PredictionPart {
 
 /// Days and cost of a training on some devices.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostPart {
     /// Days of training, if the number of tokens is given.
     pub days: Option<f64>,
@@ -141,6 +144,7 @@ impl CostPart {
 
 /// Published runs that a prediction was compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrustPart {
     /// Common properties of the runs.
     pub class: String,
@@ -157,6 +161,7 @@ pub struct TrustPart {
 
 /// Workload of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadPart {
     /// Name of the workload.
     pub name: String,
@@ -182,6 +187,7 @@ pub struct WorkloadPart {
 
 /// Training settings of a training workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrainingPart {
     /// Hardware.
     pub hardware: String,
@@ -235,6 +241,7 @@ impl From<&TrainingProfile> for TrainingPart {
 
 /// Planner of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannerPart {
     /// Id of the planner.
     pub id: String,
@@ -245,6 +252,7 @@ pub struct PlannerPart {
 
 /// Objective and its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectivePart {
     /// Name of the objective, such as `time_per_sample`.
     pub name: String,
@@ -259,6 +267,7 @@ pub struct ObjectivePart {
 
 /// One stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StagePart {
     /// Ids of the stage's nodes.
     pub nodes: Vec<NodeId>,
@@ -271,6 +280,7 @@ pub struct StagePart {
     pub devices: Vec<u32>,
     /// Mode of every node, by id.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, String>"))]
     pub choices: serde_json::Map<String, serde_json::Value>,
     /// Last state of the stage, for plans over the states of a layer-wise profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -291,15 +301,18 @@ pub struct StagePart {
 
 /// Split of one operator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OperatorPart {
     /// Id of the operator.
     pub node: NodeId,
     /// Ways by dimension, in the order of the iteration space.
+    #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, u32>"))]
     pub splits: serde_json::Map<String, serde_json::Value>,
 }
 
 /// Devices of a plan's parts on a topology: stage by stage, replica by replica, shard by shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MappingPart {
     /// Name of the topology.
     pub topology: String,
@@ -349,6 +362,7 @@ impl MappingPart {
 
 /// Simulation of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SimulationPart {
     /// Id of the simulated schedule, such as `1f1b` or `gpipe`.
     pub schedule: String,
@@ -368,6 +382,7 @@ pub struct SimulationPart {
 
 /// Reason why there is no plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InfeasiblePart {
     /// Limits that prevent a plan.
     pub limits: Vec<String>,

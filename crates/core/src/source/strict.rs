@@ -51,3 +51,14 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
         deserializer.deserialize_map(ObjectVisitor(PhantomData))
     }
 }
+
+#[cfg(feature = "schema")]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for Object<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        T::json_schema(generator)
+    }
+}

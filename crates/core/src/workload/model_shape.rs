@@ -9,6 +9,7 @@ use super::training::model::{Attention, FeedForward, LayerKind, Model, Projectio
 
 /// Kind of a normalisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NormKind {
     /// Scale and shift.
@@ -19,6 +20,7 @@ pub enum NormKind {
 
 /// Sizes of a transformer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModelShape {
     /// Number of transformer layers.
     pub layers: u32,
@@ -76,6 +78,7 @@ pub struct ModelShape {
 
 /// Sizes of multi-head latent attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LatentShape {
     /// Width of the queries' latent state; absent if queries are projected directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,6 +95,7 @@ pub struct LatentShape {
 
 /// Sizes of a mixture of experts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExpertShape {
     /// Experts per layer.
     pub count: u64,
@@ -109,6 +113,7 @@ pub struct ExpertShape {
 
 /// Rule for the layers with experts: after `dense_first` dense layers, one layer in `every`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExpertLayers {
     /// Number of dense layers before the first layer with experts.
     pub dense_first: u32,

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// Id of a node as written in its file. Its position in the workload is its [`super::NodeIndex`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct NodeId(pub i64);
 

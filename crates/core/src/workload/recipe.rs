@@ -12,6 +12,7 @@ use crate::source::error::LoadError;
 
 /// Build and run settings of a network, as far as they are known.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Recipe {
     /// Sequences in a microbatch.
@@ -45,6 +46,7 @@ pub struct Recipe {
 
 /// Number format of matrix products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// 16 bits with 8 bits of exponent.

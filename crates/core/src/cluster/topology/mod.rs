@@ -35,6 +35,8 @@ pub use graph::{Duplex, FigureSource, Hop, Link, Topology, TopologyProblem, Vert
 pub use halves::Halves;
 pub use presets::{PRESETS, Preset, TORI, Torus};
 pub use published::{PUBLISHED, PublishedCluster, find_published};
+#[cfg(feature = "schema")]
+pub(crate) use read::schema;
 pub use read::{SCHEMA, TopologyFormat, read};
 pub use rings::Ring;
 pub use routes::{PairMatrix, Route, Routes};

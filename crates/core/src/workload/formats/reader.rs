@@ -129,3 +129,15 @@ impl WorkloadReader<'_> {
         }
     }
 }
+
+#[cfg(feature = "schema")]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for OwnField<T> {
+    fn schema_name() -> Cow<'static, str> {
+        format!("Own{}", T::schema_name()).into()
+    }
+
+    /// Any value, since the value of another program is ignored.
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::Schema::default()
+    }
+}

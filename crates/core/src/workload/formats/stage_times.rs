@@ -23,6 +23,7 @@ const MOST_STAGES: usize = 4096;
 
 /// Times and bytes of one stage, for one microbatch on one device.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StageTime {
     /// Number of equal stages that the entry stands for.
@@ -50,6 +51,7 @@ fn one() -> u32 {
 
 /// Times of all stages.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StageTimes {
     /// [`SCHEMA`].

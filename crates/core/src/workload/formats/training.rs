@@ -46,30 +46,47 @@ pub(crate) const USUAL_HARDWARE: &str = "h100";
 /// Maximum number of tokens in a sequence.
 const MOST_TOKENS: f64 = 1e9;
 
+/// Model to be trained, with hardware and software.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RawTrainingFile {
+    /// Always `plantui.training/1`.
     #[allow(dead_code)]
     schema: String,
+    /// Published name of a model, or its sizes.
     model: RawModel,
+    /// Tokens in a sequence.
     sequence_length: Option<f64>,
+    /// Sequences in an iteration, over all devices.
     global_batch: Option<f64>,
+    /// Number of devices.
     devices: Option<f64>,
+    /// Bytes of memory per device.
     memory: Option<f64>,
+    /// Number format of matrix products.
     precision: Option<String>,
+    /// Profile of the training software.
     stack: Option<String>,
+    /// Settings of the software by name.
     #[serde(default)]
     settings: BTreeMap<String, Value>,
+    /// Id of the hardware, or its figures.
     hardware: Option<RawHardware>,
+    /// Constants by name that differ from the shipped ones.
     #[serde(default)]
     constants: BTreeMap<String, RawConstant>,
+    /// Origin of the file.
     provenance: Option<String>,
+    /// Assumptions of its author, a sentence each.
     #[serde(default)]
     assumptions: Vec<String>,
+    /// Sources of changed figures and constants, a sentence each.
     #[serde(default)]
     remarks: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum RawModel {
     Name(String),
@@ -77,6 +94,7 @@ enum RawModel {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum RawHardware {
     Id(String),
@@ -84,6 +102,7 @@ enum RawHardware {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum RawConstant {
     Value(f64),
@@ -315,4 +334,10 @@ pub(crate) fn text(workload: &Workload, profile: &TrainingProfile) -> String {
         file.insert("remarks".into(), json!(profile.remarks));
     }
     serde_json::to_string_pretty(&file).expect("strings and finite numbers serialise") + "\n"
+}
+
+/// JSON Schema of the format.
+#[cfg(feature = "schema")]
+pub(crate) fn schema() -> crate::schemas::DocumentSchema {
+    crate::schemas::DocumentSchema::read::<RawTrainingFile>(SCHEMA)
 }

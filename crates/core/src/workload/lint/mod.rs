@@ -21,6 +21,7 @@ use super::{
 
 /// Severity of a finding; the first is the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// No plan can exist, or a plan will not behave as stated.

@@ -10,6 +10,7 @@ use super::model::{MatrixSplit, WeightMatrix};
 
 /// Token mixer of a layer, beside its attention or in place of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Mixer {
     /// Width of the projection from the hidden state.

@@ -13,6 +13,7 @@ use crate::workload::{
 
 /// Range of attention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Span {
     /// The whole sequence.
@@ -25,6 +26,7 @@ pub enum Span {
 
 /// Projections around the attention core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Attention {
     /// Heads in groups that share keys and values.
@@ -57,6 +59,7 @@ pub enum Attention {
 
 /// Experts of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Experts {
     /// Number of experts, E.
@@ -90,6 +93,7 @@ impl Experts {
 
 /// Feed-forward block of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FeedForward {
     /// One block for every token.
@@ -105,6 +109,7 @@ pub enum FeedForward {
 
 /// Kind of layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LayerKind {
     /// Attention; without heads if the layer has none.
@@ -126,6 +131,7 @@ pub struct LayerKind {
 
 /// Matrix from the last hidden state to the vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Projection {
     /// No projection.
@@ -138,6 +144,7 @@ pub enum Projection {
 
 /// Modules before the first layer and after the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Ends {
     /// Rows of the token embedding, V; 0 if there is none.
@@ -156,6 +163,7 @@ pub struct Ends {
 
 /// Facts that engines need beside the sizes. No time and no memory depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Details {
     /// Kind of the norms; `None` if engines have no name for it.
@@ -172,6 +180,7 @@ pub struct Details {
 
 /// Transformer that can be trained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Model {
     /// Name in messages.

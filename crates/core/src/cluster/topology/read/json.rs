@@ -14,6 +14,7 @@ use crate::{
 pub const SCHEMA: &str = "plantui.topology/1";
 
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct File {
     schema: String,
@@ -44,19 +45,27 @@ struct File {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct TopologyNode {
+    /// Name of the device, switch, NIC or host.
     id: String,
+    /// Name of its machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Wire {
+    /// One end.
     from: String,
+    /// The other end.
     to: String,
+    /// Bytes per second each way, or text with a unit.
     bandwidth: Quantity,
+    /// Seconds, or text with a unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latency: Option<Quantity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,14 +75,18 @@ struct Wire {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Origin {
+    /// Figure that the source is of.
     figure: String,
+    /// Its source.
     source: String,
 }
 
 /// Number in base units, or text with its unit.
 #[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum Quantity {
     Number(f64),
@@ -220,4 +233,10 @@ impl Topology {
         // Numbers, strings and lists always serialise.
         serde_json::to_string_pretty(&file).unwrap_or_default() + "\n"
     }
+}
+
+/// JSON Schema of the format.
+#[cfg(feature = "schema")]
+pub(super) fn schema() -> crate::schemas::DocumentSchema {
+    crate::schemas::DocumentSchema::read::<File>(SCHEMA)
 }

@@ -141,6 +141,12 @@ fn joined(topology: Topology, source: &str) -> Result<Topology, LoadError> {
     Ok(topology)
 }
 
+/// JSON Schema of plantui's own format.
+#[cfg(feature = "schema")]
+pub(crate) fn schema() -> crate::schemas::DocumentSchema {
+    json::schema()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{

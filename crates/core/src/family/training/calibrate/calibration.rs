@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Schema of a calibration file.
-pub(super) const SCHEMA: &str = "plantui.calibration/1";
+pub(crate) const SCHEMA: &str = "plantui.calibration/1";
 
 /// Factors that are fitted on runs.
 pub(super) const FACTORS: [Factor; 3] = [
@@ -30,6 +30,7 @@ pub(super) const FACTORS: [Factor; 3] = [
 
 /// Factors fitted on measured runs. As a file it is a JSON object with these fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// `plantui.calibration/1`.

@@ -4,6 +4,8 @@
 //! exposed part of data-parallel transfers. One run fits the first factor; two or three runs the first two; the third
 //! needs four runs that vary it.
 
+use serde::Serialize;
+
 use super::{
     MeasuredRun, RunError,
     calibration::{Calibration, FACTORS},
@@ -15,7 +17,8 @@ use crate::{
 };
 
 /// Fitted factor.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FittedFactor {
     /// Name of the factor.
     pub name: &'static str,
@@ -30,7 +33,8 @@ pub struct FittedFactor {
 }
 
 /// One run with its predictions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FittedRun {
     /// File and line of the run.
     pub place: String,

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Schema of a file of measured kernels.
-const SCHEMA: &str = "plantui.kernels/1";
+pub(crate) const SCHEMA: &str = "plantui.kernels/1";
 /// Number formats of 16 and of 8 bits.
 const BITS_16: [&str; 2] = ["bf16", "fp16"];
 const BITS_8: [&str; 2] = ["fp8", "mxfp8"];
@@ -43,6 +43,7 @@ const BACKWARD: f64 = 2.5 / 0.85;
 
 /// File of measured kernels.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredKernels {
     /// `plantui.kernels/1`.
@@ -58,6 +59,7 @@ pub struct MeasuredKernels {
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ProductRow {
     precision: String,
@@ -68,6 +70,7 @@ struct ProductRow {
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct AttentionRow {
     batch: f64,
@@ -79,6 +82,7 @@ struct AttentionRow {
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct CopyRow {
     bytes: f64,
@@ -86,6 +90,7 @@ struct CopyRow {
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct IterationRow {
     config: Value,
@@ -98,7 +103,8 @@ struct IterationRow {
 }
 
 /// Factor on one constant from measured kernels.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelFactor {
     /// Name of the constant.
     pub constant: &'static str,
@@ -111,7 +117,8 @@ pub struct KernelFactor {
 }
 
 /// Measured iteration with its predictions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FittedIteration {
     /// Sequences in the microbatch.
     pub micro_batch: u32,

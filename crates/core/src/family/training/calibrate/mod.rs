@@ -24,6 +24,8 @@ pub use calibration::Calibration;
 pub use fit::{CalibrationFit, FittedFactor, FittedRun};
 pub use kernels::{FittedIteration, KernelFactor, KernelFit, MeasuredKernels};
 pub use next::NextRun;
+#[cfg(feature = "schema")]
+pub(crate) use {calibration::SCHEMA as CALIBRATION_SCHEMA, kernels::SCHEMA as KERNELS_SCHEMA};
 
 /// Measured run.
 #[derive(Debug, Clone, PartialEq)]

@@ -20,6 +20,7 @@ pub struct MemoryErrors {
 
 /// Published runs of one kind, with the errors of their predictions.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunClass {
     /// Common properties of the runs.
     pub class: &'static str,

@@ -13,6 +13,7 @@ const MAX_POINTWISE: f64 = 1000.0;
 
 /// Operator with the fields of all kinds.
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct RawOperator {
     pub(super) id: f64,
     pub(super) name: Option<String>,

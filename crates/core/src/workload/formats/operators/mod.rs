@@ -78,6 +78,7 @@ const MAX_ELEMENTS: f64 = 1e24;
 const MAX_OPERATORS: usize = 100_000;
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RawOperatorFile {
     schema: Option<String>,
     devices: Option<f64>,
@@ -91,6 +92,7 @@ struct RawOperatorFile {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RawInput {
     shape: Option<Vec<f64>>,
     from: Option<f64>,
@@ -245,4 +247,10 @@ fn extent_of(reader: &WorkloadReader<'_>, value: f64, place: &str) -> Result<u64
         return Ok(value as u64);
     }
     Err(reader.error(place, format!("is {value}, must be a whole number from 1 to {MAX_EXTENT:e}"), ""))
+}
+
+/// JSON Schema of the format.
+#[cfg(feature = "schema")]
+pub(crate) fn schema() -> crate::schemas::DocumentSchema {
+    crate::schemas::DocumentSchema::read::<RawOperatorFile>(SCHEMA)
 }
