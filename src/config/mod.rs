@@ -1,7 +1,7 @@
 //! User configuration file: colours, defaults and keys of the screen.
 //!
 //! The file is TOML: `--config`, else `$PLANTUI_CONFIG`, else `plantui/config.toml` in the user's
-//! [folder](crate::folders). `read` parses it and reports errors with their line. [`print`] writes the configuration in force with
+//! folder. `read` parses it and reports errors with their line. [`print`] writes the configuration in force with
 //! comments, and its output parses back to the same [`Config`]. The screen uses the whole file. Other commands look up a
 //! hardware name there that is no preset, and depend on their flags for everything else.
 

@@ -6,11 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::report::EstimateReport;
 use crate::schemas::DocumentSchema;
 use crate::{
-    cli::{cost::Cost, output},
-    family::training::{StageEstimate, TrainingSettings, remedy::Remedy, truth::RunClass},
+    family::training::{
+        Estimate, Model, StageEstimate, TrainingSettings, remedy::Remedy, request::ResolvedRequest, truth::RunClass,
+    },
+    plan::document::CostPart,
     workload::training::Layout,
 };
 
@@ -47,7 +48,7 @@ pub(in crate::cli) struct EstimateDocument {
     /// Seconds of an iteration.
     iteration_s: f64,
     /// Days and cost, if a price or a number of tokens was given.
-    cost: Option<Cost>,
+    cost: Option<CostPart>,
     /// Seconds of an iteration from the simulator.
     simulated_s: f64,
     /// Tokens per second.
@@ -183,15 +184,15 @@ struct RemedyPart {
     fits: &'static str,
 }
 
-impl EstimateReport<'_> {
-    /// Document as text.
-    pub(super) fn json(&self) -> String {
-        output::json(&self.document())
-    }
-
-    /// Document.
-    pub(in crate::cli) fn document(&self) -> EstimateDocument {
-        let (estimate, run, model) = (self.estimate, &self.resolved.run, self.model);
+impl EstimateDocument {
+    /// Document of an estimate.
+    pub(super) fn new(
+        (model, resolved): (&Model, &ResolvedRequest),
+        estimate: &Estimate,
+        cost: Option<CostPart>,
+        remedies: &[Remedy],
+    ) -> Self {
+        let run = &resolved.run;
         EstimateDocument {
             schema: SCHEMA,
             model: ModelPart {
@@ -201,18 +202,18 @@ impl EstimateReport<'_> {
                 active_parameters: model.active_parameters(),
                 layers: model.layers.len(),
             },
-            hardware: self.resolved.accelerator.id,
-            devices: self.resolved.devices,
+            hardware: resolved.accelerator.id,
+            devices: resolved.devices,
             parallel: LayoutPart { mbs: Some(run.layout.micro_batch), ..LayoutPart::degrees(&run.layout) },
             global_batch: run.global_batch,
             microbatches: run.microbatches(),
             sequence_length: run.sequence,
             precision: run.precision.id(),
             recompute: run.recompute.to_string(),
-            stack: self.resolved.stack.id(),
+            stack: resolved.stack.id(),
             settings: settings(&run.settings),
             iteration_s: estimate.iteration_s,
-            cost: self.cost.of(estimate.tokens_per_s, self.resolved.devices),
+            cost: cost,
             simulated_s: estimate.simulated_s,
             tokens_per_s: estimate.tokens_per_s,
             tokens_per_s_per_device: estimate.tokens_per_s_per_device,
@@ -225,7 +226,7 @@ impl EstimateReport<'_> {
             device_memory_bytes: estimate.limit_bytes,
             stages: estimate.stages.iter().map(stage).collect(),
             fits: estimate.fits.id(),
-            would_fit: self.remedies.iter().map(remedy).collect(),
+            would_fit: remedies.iter().map(remedy).collect(),
             trust: estimate.trust.class(),
             differs: estimate.trust.differences().to_vec(),
             implausible: estimate.implausible.clone(),

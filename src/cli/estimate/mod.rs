@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::{
-    CommandEnd, Failure, cost::CostArgs, hardware_file, input, output::Destination, topology_input::TopologyArgs,
+    CommandEnd, Failure,
+    cost::CostArgs,
+    hardware_file, input,
+    output::{self, Destination},
+    topology_input::TopologyArgs,
 };
 use crate::{
     family::training::{
@@ -153,7 +157,7 @@ impl EstimateArgs {
             cost: &cost,
             remedies: &remedies,
         };
-        destination.write(&if self.json { told.json() } else { told.table() })?;
+        destination.write(&if self.json { output::json(&told.document()) } else { told.table() })?;
         Ok(CommandEnd::Done)
     }
 

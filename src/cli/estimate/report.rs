@@ -1,5 +1,6 @@
 //! Estimate as a table.
 
+use super::document::EstimateDocument;
 use crate::{
     cli::{
         cost::CostArgs,
@@ -23,6 +24,12 @@ pub(in crate::cli) struct EstimateReport<'a> {
 }
 
 impl EstimateReport<'_> {
+    /// Document of schema `plantui.estimate/1`.
+    pub(in crate::cli) fn document(&self) -> EstimateDocument {
+        let cost = self.cost.of(self.estimate.tokens_per_s, self.resolved.devices);
+        EstimateDocument::new((self.model, self.resolved), self.estimate, cost, self.remedies)
+    }
+
     /// Changes that would make the run fit, in a line; `None` if it fits.
     fn remedies_line(&self) -> Option<String> {
         if self.estimate.fits == Fits::Yes {

@@ -17,7 +17,6 @@ use crate::{
             document::{EstimateDocument, LayoutPart},
             report::EstimateReport,
         },
-        output,
     },
     family::training::request::ResolvedRequest,
     jobs::{Assumption, Measured, Unused},
@@ -142,12 +141,8 @@ struct MeasuredPart {
 }
 
 impl ImportedJob<'_> {
-    /// Document as text.
-    pub(super) fn json(&self) -> String {
-        output::json(&self.document())
-    }
-
-    fn document(&self) -> ImportDocument<'_> {
+    /// Document of the job.
+    pub(super) fn document(&self) -> ImportDocument<'_> {
         let (run, job) = (&self.resolved.run, self.job);
         let cost = CostArgs::default();
         let best = self.best.map(|best| {

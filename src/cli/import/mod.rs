@@ -241,7 +241,7 @@ impl ImportArgs {
             best: best.as_ref(),
             call: &self.call(&resolved),
         };
-        output::print(&if self.json { imported.json() } else { imported.page() })?;
+        output::print(&if self.json { output::json(&imported.document()) } else { imported.page() })?;
         Ok(CommandEnd::Done)
     }
 
