@@ -213,7 +213,7 @@ impl EstimateDocument {
             stack: resolved.stack.id(),
             settings: settings(&run.settings),
             iteration_s: estimate.iteration_s,
-            cost: cost,
+            cost,
             simulated_s: estimate.simulated_s,
             tokens_per_s: estimate.tokens_per_s,
             tokens_per_s_per_device: estimate.tokens_per_s_per_device,
