@@ -52,7 +52,7 @@ pub(crate) fn input() -> Box<dyn Read> {
 /// Prints to standard output, without buffering all of it unless a call does.
 ///
 /// # Errors
-/// Those of the stream and of `pieces`.
+/// Errors of the stream and of `pieces`.
 pub(crate) fn print(pieces: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     if is_call() {
         let mut text = vec![];
@@ -86,7 +86,7 @@ pub(crate) fn progress(progress: impl FnOnce() -> Progress) -> bool {
 /// Progress of a command.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub(crate) struct Progress {
-    /// What is under way, such as the planner's name.
+    /// Name of the work, such as that of the planner.
     pub title: String,
     /// Share of the work that is done, from 0 to 1.
     pub fraction: f64,

@@ -1,4 +1,4 @@
-"""What each call does: arguments become a command, its document becomes a result."""
+"""Calls: arguments become a command, its document becomes a result."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from plantui._results import (
     Sweep,
     Table,
     Workload,
+    history,
 )
 
 Given = Mapping[str, Any]
@@ -41,7 +42,9 @@ def plan(workload: WorkloadLike, arguments: Given) -> Plan:
     document = _command.document(call)
     if isinstance(document, list):
         raise TypeError("several values of a limit are several plans: plantui.sweep takes them")
-    return Plan._of(known, document, call)
+    made = Plan._of(known, document)
+    history.append(made)
+    return made
 
 
 def load_plan(workload: WorkloadLike, path: PathLike) -> Plan:

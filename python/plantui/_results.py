@@ -398,14 +398,7 @@ class Plan:
     document: Json = field(repr=False)
 
     @classmethod
-    def _of(cls, workload: Workload, part: Json, call: Sequence[str] = ()) -> Plan:
-        made = cls._read(workload, part)
-        if call:
-            history.append(made)
-        return made
-
-    @classmethod
-    def _read(cls, workload: Workload, part: Json) -> Plan:
+    def _of(cls, workload: Workload, part: Json) -> Plan:
         planner = part.get("planner") or {}
         context = (part.get("configuration") or {}).get("cp", 1)
         return cls(
@@ -890,7 +883,15 @@ class Calibration:
         return written
 
     def __repr__(self) -> str:
-        return f"<Calibration: {', '.join(name for name, value in self.document.items() if isinstance(value, (dict, list)))}>"
+        return f"<Calibration on {len(self.document.get('runs', ()))} runs>"
+
+    def _repr_html_(self) -> str:
+        factors = [[one["name"], number(one["value"]), share(one["sigma"])] for one in self.document.get("factors", ())]
+        runs = [
+            [one["layout"], seconds_text(one["measured_s"]), share(one["shipped_error"]), share(one["fitted_error"])]
+            for one in self.document.get("runs", ())
+        ]
+        return table(["factor", "value", "within"], factors) + table(["layout", "measured", "error before", "error after"], runs)
 
 
 @dataclass(frozen=True)
@@ -925,6 +926,10 @@ class Goal:
             Plan._of(workload, plan) if plan else None,
             part,
         )
+
+    def _repr_html_(self) -> str:
+        told = {"limit": self.limit, "least value": _cell(self.answer), "flags": self.flags or "", "certainty": self.certainty or ""}
+        return columns({**told, "goal's figure": number(self.figure)})
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each value that was planned or ruled out; pandas must be installed."""

@@ -144,7 +144,7 @@ class ServerEnded(Exception):
         self.code = code
 
 
-#: What a server depends on, beside its program: it reads them once.
+#: Beginnings of the variables that a server reads once, when it starts.
 _VARIABLES = ("PLANTUI_", "XDG_", "HOME", "APPDATA", "LOCALAPPDATA", "RAYON_NUM_THREADS")
 _Key = Tuple[int, str, Tuple[Tuple[str, str], ...]]
 _idle: List[Tuple[_Key, Server]] = []
@@ -163,7 +163,7 @@ def call(program: str, arguments: Sequence[str], stdin: Optional[str], progress:
     try:
         answer = server.call(arguments, stdin, progress)
     except BaseException:
-        # In the middle of a call, so of no use for another.
+        # The server may be in the middle of the call.
         server.close()
         raise
     with _lock:
@@ -183,7 +183,7 @@ def _take_idle(key: _Key) -> Optional[Server]:
                     return server
                 break
         else:
-            # Those of another environment are of no use any more; those of the process that was forked are not ours.
+            # Servers of another environment are of no use. Servers from before a fork belong to the other process.
             old = [server for known, server in _idle if known[0] == key[0]]
             _idle.clear()
             for server in old:

@@ -165,3 +165,14 @@ fn what_is_no_call_is_refused_and_the_server_goes_on() {
     assert_eq!(document(&answer)[0]["name"], "bubble");
     assert_eq!(server.end(), Some(0));
 }
+
+#[test]
+fn a_server_ends_with_its_caller() {
+    let mut server = Server::start();
+    let long = ["plan", "inputs/bert96a100.json", "--planner", "joint", "--set", "space=any", "--json"];
+    server.send(&json!({"id": 1, "arguments": long}));
+    // The search takes minutes. Without a reader the next report of its progress cannot be written.
+    let Server { mut process, input, output } = server;
+    drop((input, output));
+    assert_eq!(process.wait().unwrap().code(), Some(1));
+}
