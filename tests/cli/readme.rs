@@ -132,6 +132,28 @@ fn the_calls_of_the_readme_and_the_docs_give_the_output_they_show() {
 }
 
 #[test]
+fn every_page_says_what_it_is_for_in_its_first_line() {
+    for page in pages().into_iter().filter(|page| !page.ends_with("SUMMARY.md")) {
+        let text = fs::read_to_string(&page).unwrap();
+        let mut lines = text.lines();
+        assert!(lines.next().is_some_and(|title| title.starts_with("# ")), "{}: no title", page.display());
+        let first = lines.find(|line| !line.is_empty()).unwrap_or_default();
+        let sentence = first.starts_with(|c: char| c.is_ascii_uppercase() || "`*p".contains(c));
+        assert!(sentence && first.contains('.'), "{}: begins with {first:?}", page.display());
+    }
+}
+
+#[test]
+fn every_page_is_in_the_book() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src");
+    let summary = fs::read_to_string(root.join("SUMMARY.md")).unwrap();
+    for page in pages().into_iter().filter(|page| page.starts_with(&root) && !page.ends_with("SUMMARY.md")) {
+        let name = page.strip_prefix(&root).unwrap().display();
+        assert!(summary.contains(&format!("]({name})")), "{name} is not in SUMMARY.md");
+    }
+}
+
+#[test]
 fn the_readme_is_short_and_every_link_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
