@@ -204,3 +204,34 @@ fn the_schemas_of_the_documentation_are_those_of_the_program() {
     assert!(refusal(&["schema", "--directory", &directory]).contains("--force"));
     assert!(refusal(&["schema", "plann"]).contains("did you mean `plan`?"));
 }
+
+/// Fields below a schema that have no description, with their places.
+fn undescribed(schema: &Value, place: &str, found: &mut Vec<String>) {
+    match schema {
+        Value::Object(fields) => {
+            let properties = fields.get("properties").and_then(Value::as_object);
+            // A variant of a choice has one field, and its description stands beside the field.
+            let variant = properties.is_some_and(|own| own.len() == 1) && fields.get("description").is_some();
+            for (name, field) in properties.into_iter().flatten() {
+                let described = field.get("description").is_some() || variant;
+                if !described {
+                    found.push(format!("{place}: {name}"));
+                }
+            }
+            for (name, value) in fields {
+                undescribed(value, if name == "properties" || name == "$defs" { place } else { name }, found);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| undescribed(value, place, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_that_people_write_is_described() {
+    for name in ["operators", "topology", "kernels", "training", "stage-times", "calibration"] {
+        let mut found = vec![];
+        undescribed(&schema(name), name, &mut found);
+        assert!(found.is_empty(), "{name}: {found:?}");
+    }
+}

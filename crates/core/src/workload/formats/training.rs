@@ -106,7 +106,10 @@ enum RawHardware {
 #[serde(untagged)]
 enum RawConstant {
     Value(f64),
-    Sourced { value: f64 },
+    Sourced {
+        /// Value of the constant.
+        value: f64,
+    },
 }
 
 const TOP_LEVEL: [&str; 14] = [

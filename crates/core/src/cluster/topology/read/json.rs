@@ -17,9 +17,12 @@ pub const SCHEMA: &str = "plantui.topology/1";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// `plantui.topology/1`.
     schema: String,
+    /// Name in reports and plans.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     name: String,
+    /// Description in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     title: String,
     /// Memory per device.
@@ -28,18 +31,26 @@ struct File {
     /// Hardware preset of the devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hardware: Option<String>,
+    /// True if devices pass on what is not for them.
     #[serde(default)]
     relay: bool,
+    /// Devices, in the order of their numbers.
     devices: Vec<TopologyNode>,
+    /// Switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     switches: Vec<TopologyNode>,
+    /// Network cards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     nics: Vec<TopologyNode>,
+    /// Hosts: CPU sockets with their memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     hosts: Vec<TopologyNode>,
+    /// Links between any two of them.
     links: Vec<Wire>,
+    /// Sources of figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sources: Vec<Origin>,
+    /// What a reader of the figures should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -68,8 +79,11 @@ struct Wire {
     /// Seconds, or text with a unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     latency: Option<Quantity>,
+    /// `full` (the default) if both directions have the bandwidth at once, `half` if they share it, `one-way` if there is only
+    /// the one from `from` to `to`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     duplex: Option<String>,
+    /// Kind of the link in words, such as `NVLink`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     what: String,
 }

@@ -52,9 +52,13 @@ pub struct MeasuredKernels {
     pub device: String,
     /// Version of PyTorch.
     pub torch: String,
+    /// Matrix products.
     products: Vec<ProductRow>,
+    /// Attention kernels.
     attention: Vec<AttentionRow>,
+    /// Copies within the memory of the device.
     copies: Vec<CopyRow>,
+    /// Iterations of a whole model on one device.
     iterations: Vec<IterationRow>,
 }
 
@@ -62,10 +66,15 @@ pub struct MeasuredKernels {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct ProductRow {
+    /// Number format: `bf16`, `fp16`, `fp8` or `mxfp8`.
     precision: String,
+    /// Rows of the result.
     m: f64,
+    /// Columns of the result.
     n: f64,
+    /// Length of the sums.
     k: f64,
+    /// Time of a product, seconds.
     seconds: f64,
 }
 
@@ -73,11 +82,17 @@ struct ProductRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct AttentionRow {
+    /// Sequences at once.
     batch: f64,
+    /// Number of heads.
     heads: f64,
+    /// Width of a head.
     head_size: f64,
+    /// Tokens of a sequence.
     sequence: f64,
+    /// Time of the forward pass, seconds.
     forward_s: f64,
+    /// Time of the backward pass, seconds.
     backward_s: f64,
 }
 
@@ -85,7 +100,9 @@ struct AttentionRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct CopyRow {
+    /// Bytes that are copied.
     bytes: f64,
+    /// Time of a copy, seconds.
     seconds: f64,
 }
 
@@ -93,12 +110,19 @@ struct CopyRow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct IterationRow {
+    /// `config.json` of the model.
     config: Value,
+    /// Tokens of a sequence.
     sequence: u64,
+    /// Sequences of the iteration.
     micro_batch: u32,
+    /// Number format, by the names of `--precision`.
     precision: String,
+    /// True if torch.compile compiled the model.
     compiled: bool,
+    /// Time of an iteration, seconds.
     seconds: f64,
+    /// Largest memory that was allocated, bytes.
     peak_bytes: Option<f64>,
 }
 

@@ -15,20 +15,36 @@ const MAX_POINTWISE: f64 = 1000.0;
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct RawOperator {
+    /// Number by which others name it.
     pub(super) id: f64,
+    /// Name in reports.
     pub(super) name: Option<String>,
+    /// `conv`, `pool`, `norm`, `softmax`, `softmax-cross-entropy`, `elementwise`, `concat`, `ravel`, `unravel`, `stack`,
+    /// `unstack`, `dense`, `einsum`, `reduce-mean` or `lstm`.
     pub(super) kind: String,
+    /// Tensors that it reads.
     pub(super) inputs: Vec<Object<RawInput>>,
+    /// Filters of a convolution.
     filters: Option<f64>,
+    /// Rows and columns of the window of a convolution or a pooling.
     window: Option<Vec<f64>>,
+    /// Stride of the window; 1 if absent.
     stride: Option<f64>,
+    /// Padding of rows and columns; none if absent.
     padding: Option<Vec<f64>>,
+    /// Pointwise operations that are fused into it; none if absent.
     pointwise: Option<f64>,
+    /// Axis of a normalisation, a softmax or a concatenation.
     axis: Option<f64>,
+    /// Axes over which a mean reduces.
     axes: Option<Vec<f64>>,
+    /// Extents into which one axis is unravelled.
     shape: Option<Vec<f64>>,
+    /// Units of a dense layer or an LSTM.
     units: Option<f64>,
+    /// Layers of an LSTM.
     layers: Option<f64>,
+    /// Equation of an einsum, such as `bsh,hf->bsf`.
     equation: Option<String>,
 }
 

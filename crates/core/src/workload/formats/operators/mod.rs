@@ -80,22 +80,34 @@ const MAX_OPERATORS: usize = 100_000;
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RawOperatorFile {
+    /// `plantui.operators/1`.
     schema: Option<String>,
+    /// Number of devices.
     devices: Option<f64>,
+    /// Memory of a device, bytes.
     memory: Option<f64>,
+    /// Operations per second of a device.
     flops: Option<f64>,
+    /// Bandwidth between devices, bytes per second.
     bandwidth: Option<f64>,
+    /// Least number of elements that a split leaves of a dimension.
     cutoff: Option<f64>,
+    /// Operators; each comes after those that it reads from.
     operators: Vec<Object<RawOperator>>,
+    /// What made the file.
     provenance: Option<OwnField<String>>,
+    /// What the figures assume.
     assumptions: Option<OwnField<Vec<String>>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RawInput {
+    /// Extents of a tensor from outside.
     shape: Option<Vec<f64>>,
+    /// `id` of the operator whose output this is.
     from: Option<f64>,
+    /// Index of the output, for an operator with several.
     output: Option<f64>,
 }
 
