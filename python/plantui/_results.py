@@ -743,6 +743,16 @@ class Bottleneck:
     stage: int
     name: str
     parts: Mapping[str, float]
+    #: Stages that limit as much, `stage` among them.
+    alike: Tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return self.name if len(self.alike) < 2 else f"{len(self.alike)} stages alike"
+
+    @classmethod
+    def _of(cls, part: Json) -> Bottleneck:
+        parts = {one["name"]: one["share"] for one in part["parts"]}
+        return cls(part["stage"], part["name"], parts, tuple(part["alike"]))
 
 
 @dataclass(frozen=True)
@@ -765,13 +775,13 @@ class Explanation:
     document: Json = field(repr=False)
 
     def __repr__(self) -> str:
-        slow = f", {self.bottleneck.name} limits" if self.bottleneck else ""
-        return f"<Explanation: {self.status}, {number(self.value)} {self.unit}{slow}>"
+        limit = f", limited by {self.bottleneck}" if self.bottleneck else ""
+        return f"<Explanation: {self.status}, {number(self.value)} {self.unit}{limit}>"
 
     def _repr_html_(self) -> str:
         told = {"value": f"{number(self.value)} {self.unit}", "proof": self.proof or ""}
         if self.bottleneck:
-            told["limited by"] = self.bottleneck.name
+            told["limited by"] = str(self.bottleneck)
         binds = [[one.what, one.how, one.without, share(one.gain)] for one in self.binds]
         helps = [[one.label, one.flags or "", share(one.change)] for one in self.help]
         return (
@@ -788,7 +798,7 @@ class Explanation:
             part.get("value"),
             part.get("unit"),
             part.get("proof"),
-            slow and Bottleneck(slow["stage"], slow["name"], {one["name"]: one["share"] for one in slow["parts"]}),
+            slow and Bottleneck._of(slow),
             tuple(map(Binding._of, part.get("binds", ()))),
             tuple(map(Change._of, part.get("help", ()))),
             part,

@@ -352,7 +352,14 @@ impl CheckReport {
             return text;
         }
         line(&mut text, format_args!("{}", report::objective_line(&self.limits, &self.loaded.plan, &self.score)));
-        report::stages(&mut text, &self.workload, &self.limits, &self.loaded.plan, &self.score);
+        report::stages(
+            &mut text,
+            &self.workload,
+            &self.limits,
+            &self.loaded.plan,
+            &self.score,
+            self.simulation.as_ref(),
+        );
         line(&mut text, format_args!(""));
         line(&mut text, format_args!("limits: {}", report::limits(&self.workload, &self.limits)));
         if let Some(simulation) = &self.simulation {

@@ -252,12 +252,10 @@ fn text(planned: &Run, explained: &ExplainReport) -> String {
 }
 
 fn limited_by(text: &mut String, base: &ExplainedPlan, bottleneck: &PlanBottleneck) {
-    let parts: Vec<String> =
-        bottleneck.parts.iter().map(|part| format!("{} {}", called(part.name), units::percent(part.share))).collect();
-    line(text, format_args!("limited by {}: {}", bottleneck.name, parts.join(", ")));
+    line(text, format_args!("{}", report::limited_by(bottleneck)));
     let mut simulated = vec![];
     if let Some(busy) = bottleneck.busy {
-        simulated.push(format!("it computes {} of the time", units::percent(busy)));
+        simulated.push(format!("{} computes {} of the time", bottleneck.name, units::percent(busy)));
     }
     if let Some(link) = bottleneck.link {
         let name = |stage| stage_name(&base.problem.workload, &base.plan, stage);
@@ -267,15 +265,6 @@ fn limited_by(text: &mut String, base: &ExplainedPlan, bottleneck: &PlanBottlene
     }
     if !simulated.is_empty() {
         line(text, format_args!("in a simulated iteration {}", simulated.join("; ")));
-    }
-}
-
-/// Name of a part of a stage's time in reports; the JSON document keeps the older names.
-fn called(part: &'static str) -> &'static str {
-    match part {
-        "edges" => "transfers",
-        "sync" => "all-reduce",
-        part => part,
     }
 }
 
@@ -397,6 +386,12 @@ struct BottleneckPart<'a> {
     stage: usize,
     name: &'a str,
     parts: Vec<ShareOf>,
+    /// Stages that limit as much, ascending, this one among them.
+    alike: Vec<usize>,
+    /// True if passes hide transfers; then `parts` has the passes alone.
+    hides_transfers: bool,
+    /// Stage that limits the simulated iteration, if the planner counts hidden transfers and so names another.
+    as_simulated: Option<usize>,
     busy: Option<f64>,
     link: Option<LinkPart>,
 }
@@ -548,6 +543,9 @@ fn document<'a>(planned: &'a Run, explained: Option<&'a ExplainReport>) -> Expla
             .iter()
             .map(|part| ShareOf { name: part.name, seconds: part.seconds, share: part.share })
             .collect(),
+        alike: bottleneck.alike.iter().map(|stage| stage + 1).collect(),
+        hides_transfers: bottleneck.hides_transfers,
+        as_simulated: bottleneck.as_simulated.map(|stage| stage + 1),
         busy: bottleneck.busy,
         link: bottleneck.link.map(|link| LinkPart { from: link.from + 1, to: link.to + 1, busy: link.busy }),
     });

@@ -26,7 +26,7 @@ use crate::{
     planner::Infeasible,
     run::{Run, Simulation},
     simulate::Schedule,
-    study::{losses::Losses, prediction_gap::PredictionGap},
+    study::{explain::PlanBottleneck, losses::Losses, prediction_gap::PredictionGap},
     units,
     workload::Workload,
 };
@@ -56,7 +56,8 @@ pub(crate) fn planned_with(planned: &Run, cost: Option<&str>) -> String {
     if let (Some(plan), Some(score)) = (&outcome.plan, &planned.score) {
         text += &headline(planned, plan, score);
         cost.iter().for_each(|cost| line(&mut text, format_args!("{cost}")));
-        stages(&mut text, workload, &planned.problem.limits, plan, score);
+        let simulation = planned.simulation.as_ref();
+        stages(&mut text, workload, &planned.problem.limits, plan, score, simulation);
         training_table::alternatives(&mut text, workload, &planned.problem.limits, outcome);
         proof(&mut text, planned);
     }
@@ -158,8 +159,39 @@ pub(super) fn on_cpus(stage: &Stage) -> bool {
     stage.on_cpus()
 }
 
-/// Appends the line about the bottleneck and the table of stages.
-pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
+/// Stage that limits, as on the screen: in the simulated iteration where a planner minimises it, else by the planner's
+/// own sums.
+pub(crate) fn limited_by(bottleneck: &PlanBottleneck) -> String {
+    let PlanBottleneck { name, parts, alike, hides_transfers, as_simulated, .. } = bottleneck;
+    let shares: Vec<String> =
+        parts.iter().map(|part| format!("{} {}", part_name(part.name), units::percent(part.share))).collect();
+    let stage = if alike.len() > 1 { format!("{} stages alike", alike.len()) } else { name.clone() };
+    let (before, after) = match as_simulated {
+        Some(other) => ("without overlap ", format!("; as simulated by stage {}", other + 1)),
+        None if *hides_transfers => ("", "; passes hide transfers".into()),
+        None => ("", String::new()),
+    };
+    format!("{before}limited by {stage}: {}{after}", shares.join(", "))
+}
+
+/// Name of a part of a stage's time. The JSON document keeps the older names.
+pub(super) fn part_name(part: &'static str) -> &'static str {
+    match part {
+        "edges" => "transfers",
+        "sync" => "all-reduce",
+        part => part,
+    }
+}
+
+/// Appends the line about the bottleneck and the table of stages, in which a star marks each stage that limits.
+pub(crate) fn stages(
+    text: &mut String,
+    workload: &Workload,
+    limits: &Limits,
+    plan: &Plan,
+    score: &Score,
+    simulation: Option<&Simulation>,
+) {
     let family = family::of(workload);
     if family.stages_are_devices() {
         return device_table::stages(text, workload, limits, plan, score);
@@ -174,14 +206,10 @@ pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
         operator_table::operators(text, workload, stage, score);
         return;
     }
-    let bottleneck = score.bottleneck();
-    if let Some(stage) = bottleneck {
-        let [compute, edges, sync] = shares(&score.stages[stage]);
-        line(
-            text,
-            format_args!("limited by stage {}: compute {compute}, transfers {edges}, all-reduce {sync}", stage + 1),
-        );
-    }
+    let simulated = simulation.map(|simulation| (&simulation.pipeline, &simulation.timeline));
+    let bottleneck = PlanBottleneck::of(workload, plan, score, simulated);
+    bottleneck.iter().for_each(|bottleneck| line(text, format_args!("{}", limited_by(bottleneck))));
+    let limiting = bottleneck.map(|bottleneck| bottleneck.alike).unwrap_or_default();
     line(text, format_args!(""));
     let of_limit = format!("of {}", units::bytes_exact(limits.memory_limit()));
     let head = [
@@ -201,7 +229,7 @@ pub(crate) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
     let mut rows: Vec<Vec<String>> =
         vec![head.iter().map(ToString::to_string).chain(on).chain([family::of(workload).nouns().into()]).collect()];
     for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
-        let mark = if bottleneck == Some(i) { "*" } else { "" };
+        let mark = if limiting.contains(&i) { "*" } else { "" };
         let [compute, edges, sync] = shares(scored);
         let recomputed = stage.recomputed();
         let mut row = vec![

@@ -72,7 +72,7 @@ struct StartArgs {
     /// Does not restore the last session with the workload
     #[arg(long)]
     fresh: bool,
-    /// Reads this configuration [default: $PLANTUI_CONFIG, else plantui/config.toml in $XDG_CONFIG_HOME or ~/.config]
+    /// Reads this configuration [default: $PLANTUI_CONFIG, else plantui/config.toml in $XDG_CONFIG_HOME or ~/.config; on Windows in %APPDATA%]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Prints the configuration in force, flags included, as a commented file, and exits

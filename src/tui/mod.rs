@@ -45,7 +45,6 @@ mod schedule_list;
 mod shown;
 mod side_job;
 mod simulated;
-mod steady;
 mod stored_session;
 mod studies;
 mod study_job;

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use super::steady::Steady;
+use crate::study::steady::Steady;
 
 /// Pictures per second.
 pub(super) const FRAMES: u32 = 10;
@@ -16,6 +16,11 @@ const SKIPPED_S: f64 = 2.0;
 /// Longest duration of the rest of an iteration, and that of an iteration without a steady state, seconds.
 const LONGEST_S: (f64, f64) = (24.0, 12.0);
 
+/// Microbatches of the steady state that are played in full before the rest passes quickly.
+const BEFORE: f64 = 4.0;
+/// Microbatches at its end that are played in full again.
+const AFTER: f64 = 2.0;
+
 /// Parts of an iteration that are played at different speeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Tempo {
@@ -26,9 +31,11 @@ pub(super) struct Tempo {
 }
 
 impl Tempo {
-    /// Part that passes quickly, seconds.
+    /// Part of the steady state that passes quickly, seconds; `None` if it is short.
     fn skipped(&self) -> Option<(f64, f64)> {
-        self.steady.and_then(|steady| steady.skipped())
+        let steady = self.steady?;
+        let part = (steady.from_s + BEFORE * steady.microbatch_s, steady.until_s - AFTER * steady.microbatch_s);
+        (part.1 - part.0 >= BEFORE * steady.microbatch_s).then_some(part)
     }
 
     /// True in the part that passes quickly.

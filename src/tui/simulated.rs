@@ -6,14 +6,14 @@
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use super::{shown::ShownRun, steady::Steady};
+use super::shown::ShownRun;
 use crate::{
     family,
     plan::{Measure, Score},
     planner::Search,
     schedule::{ExplicitSchedule, Step},
     simulate::{CriticalPath, Event, EventKind, Pipeline, Schedule, Setup, Timeline, critical_path, simulate_unless},
-    study::{losses::Losses, prediction_gap::PredictionGap},
+    study::{losses::Losses, pace::Pace, prediction_gap::PredictionGap, steady::Steady},
 };
 
 /// Lines of a row.
@@ -99,6 +99,8 @@ pub(super) struct Simulated {
     pub losses: Option<Losses>,
     /// Phases of the iteration; `None` if it has no steady state.
     pub steady: Option<Steady>,
+    /// Stages whose passes set the pace of the steady state, if passes do.
+    pub pace: Option<Pace>,
     /// By stage: fraction of its transfers, sent and received, during which its device computes.
     hidden: Vec<f64>,
     /// Indices of the events on the critical path, ascending.
@@ -112,65 +114,42 @@ pub(super) struct Simulated {
     pub equal_s: Option<f64>,
 }
 
-/// Least part of the steady state's pace that passes must fill to set it.
-const SETS_PACE: f64 = 0.9;
-
-/// Part of the longest passes from which a stage limits as well: a tie in three digits.
-pub(super) const ALIKE: f64 = 0.999;
-
 impl Simulated {
-    /// Time of a microbatch in the passes of a stage, shared out over its replicas, seconds.
-    fn passes_s(&self, stage: usize) -> f64 {
-        let own = self.pipeline.stages.get(stage);
-        own.map_or(0.0, |own| (own.forward_s + own.backward_s) / f64::from(own.replicas.max(1)))
-    }
-
-    /// Stage whose passes set the pace of the steady state, and their time for a microbatch, seconds. `None` if nothing
-    /// hides transfers, or if they set the pace.
-    fn pace(&self) -> Option<(usize, f64)> {
-        let steady = self.steady.as_ref().filter(|_| self.setup.settings.overlap && self.shown.operators.is_none())?;
-        self.pipeline.transfers.iter().find(|transfer| transfer.seconds > 0.0)?;
-        let stages = (0..self.pipeline.stages.len()).map(|stage| (stage, self.passes_s(stage)));
-        let longest = stages.reduce(|best, next| if next.1 > best.1 { next } else { best })?;
-        (longest.1 >= SETS_PACE * steady.microbatch_s).then_some(longest)
-    }
-
     /// Stage that limits: the one whose passes set the pace, else the one with the largest sum of compute and transfers.
     pub(super) fn limiting(&self) -> Option<usize> {
         let (_, score) = self.shown.plan()?;
-        self.pace().map(|(stage, _)| stage).or_else(|| score.bottleneck())
+        self.pace.as_ref().map(|pace| pace.stage).or_else(|| score.bottleneck())
     }
 
-    /// Number of stages whose passes take as long as those that set the pace, within the resolution of the screen.
+    /// Number of stages that limit as much as each other, within the resolution of the screen.
     pub(super) fn alike(&self) -> usize {
-        let Some((_, longest)) = self.pace() else { return 1 };
-        (0..self.pipeline.stages.len()).filter(|&stage| self.passes_s(stage) >= ALIKE * longest).count()
+        self.pace.as_ref().map_or(1, |pace| pace.alike.len())
     }
 
     /// True if passes set the pace of the steady state, and transfers run beside them.
     pub(super) fn hides_transfers(&self) -> bool {
-        self.pace().is_some()
+        self.pace.is_some()
     }
 
     /// Time of a microbatch by which the passes of a stage are shorter than those that set the pace, seconds.
     pub(super) fn slack_s(&self, stage: usize) -> Option<f64> {
-        self.pace().map(|(_, longest)| longest - self.passes_s(stage))
+        self.pace.as_ref().and_then(|pace| pace.slack_s(stage))
     }
 
     /// Score whose loads are the passes of each stage. `None` if the planner counts sums, or if passes do not set the
     /// pace.
     fn paced_score(&self) -> Option<Score> {
         let (plan, score) = self.shown.plan()?;
-        let (_, longest) = self.pace().filter(|_| plan.measure == Measure::IterationTime)?;
+        let pace = self.pace.as_ref().filter(|_| plan.measure == Measure::IterationTime)?;
         let mut paced = score.clone();
         for (stage, scored) in paced.stages.iter_mut().enumerate() {
             let own = self.pipeline.stages.get(stage)?;
-            scored.load_s = self.passes_s(stage);
+            scored.load_s = *pace.passes_s.get(stage)?;
             scored.compute_s = scored.load_s;
             scored.backward_compute_s = own.backward_s / f64::from(own.replicas.max(1));
             (scored.communication_s, scored.received_s, scored.sync_s) = (0.0, 0.0, 0.0);
         }
-        paced.slowest_s = longest;
+        paced.slowest_s = pace.longest_s();
         Some(paced)
     }
 
@@ -197,6 +176,7 @@ impl Simulated {
         let shown = shown.clone();
         let hidden = vec![];
         let steady = Some(&timeline).filter(|_| pipeline.single_sample.is_none()).and_then(Steady::of);
+        let pace = Pace::of(plan.measure, &pipeline, steady.as_ref());
         let mut simulated = Simulated {
             shown,
             setup,
@@ -206,6 +186,7 @@ impl Simulated {
             promise,
             losses,
             steady,
+            pace,
             hidden,
             critical,
             rows,
@@ -494,6 +475,7 @@ mod tests {
             promise: None,
             losses: None,
             steady: None,
+            pace: None,
             hidden: vec![],
             critical: vec![],
             rows,

@@ -4,11 +4,11 @@
 //! between the pipeline repeats itself with every microbatch, so a picture can leave most of it out. `O(events of the
 //! first stage)`, once per timeline.
 
-use crate::simulate::{Event, EventKind, Timeline};
+use plantui_core::simulate::{Event, EventKind, Timeline};
 
 /// Steady state of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Steady {
+pub struct Steady {
     /// End of the warm-up, seconds.
     pub from_s: f64,
     /// Start of the drain, seconds.
@@ -19,14 +19,9 @@ pub(super) struct Steady {
     pub forward_s: f64,
 }
 
-/// Microbatches of the steady state that are played in full before the rest passes quickly.
-const BEFORE: f64 = 4.0;
-/// Microbatches at its end that are played in full again.
-const AFTER: f64 = 2.0;
-
 impl Steady {
     /// Phases of a timeline; `None` if it has no steady state.
-    pub(super) fn of(timeline: &Timeline) -> Option<Steady> {
+    pub fn of(timeline: &Timeline) -> Option<Steady> {
         let first = || (0..timeline.replicas.first().copied().unwrap_or(0)).flat_map(|r| timeline.row(0, r));
         let is_backward = |event: &&Event| matches!(event.kind, EventKind::Recompute | EventKind::Backward);
         let is_forward = |event: &&Event| event.kind == EventKind::Forward;
@@ -48,12 +43,6 @@ impl Steady {
         let forward_s = (0..timeline.replicas.len()).filter_map(longest).fold(0.0, f64::max);
         let steady = Steady { from_s, until_s, microbatch_s, forward_s };
         (until_s > from_s && microbatch_s > 0.0 && forward_s > 0.0).then_some(steady)
-    }
-
-    /// Part of the steady state that a playback passes quickly, seconds; `None` if it is short.
-    pub(super) fn skipped(&self) -> Option<(f64, f64)> {
-        let part = (self.from_s + BEFORE * self.microbatch_s, self.until_s - AFTER * self.microbatch_s);
-        (part.1 - part.0 >= BEFORE * self.microbatch_s).then_some(part)
     }
 }
 
@@ -84,7 +73,6 @@ mod tests {
         order.push((EventKind::Backward, 19));
         let steady = Steady::of(&timeline(&order)).unwrap();
         assert_eq!(steady, Steady { from_s: 2.0, until_s: 38.0, microbatch_s: 2.0, forward_s: 1.0 });
-        assert_eq!(steady.skipped(), Some((10.0, 34.0)));
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub(super) fn run(
     line(&mut text, format_args!(""));
     line(&mut text, format_args!("{}", report::about(&workload)));
     line(&mut text, format_args!("{}", report::objective_line(&limits, &plan, &score)));
-    report::stages(&mut text, &workload, &limits, &plan, &score);
+    report::stages(&mut text, &workload, &limits, &plan, &score, simulation.as_ref());
     line(&mut text, format_args!(""));
     line(&mut text, format_args!("limits: {}", report::limits(&workload, &limits)));
     if let Some(simulation) = &simulation {

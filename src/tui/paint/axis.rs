@@ -4,7 +4,7 @@
 //! at which single passes are visible, and the middle is a gap of fixed width. Half a cell is one forward pass of the
 //! slowest stage, or longer if warm-up and drain do not fit otherwise. Every function is `O(1)`.
 
-use crate::tui::steady::Steady;
+use crate::study::steady::Steady;
 
 /// Columns of the gap on a wide and on a narrow axis.
 const GAP: (u16, u16) = (15, 9);

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use plantui_core::{
     family,
     plan::{Measure, Plan, Score, StageScore},
-    simulate::{Pipeline, Timeline},
+    simulate::{Pipeline, PipelineStage, Timeline},
     workload::Workload,
 };
+
+use crate::pace::Pace;
 
 /// Part of the bottleneck's time.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +42,12 @@ pub struct PlanBottleneck {
     pub name: String,
     /// Parts of its time; parts of zero are omitted.
     pub parts: Vec<TimeShare>,
+    /// Stages that limit as much, ascending, this one among them.
+    pub alike: Vec<usize>,
+    /// True if passes hide transfers; then `parts` has the passes alone.
+    pub hides_transfers: bool,
+    /// Stage that limits the simulated iteration, if the planner counts transfers that passes hide and so names another.
+    pub as_simulated: Option<usize>,
     /// Share of a simulated iteration in which its busiest replica computes, 0 to 1.
     pub busy: Option<f64>,
     /// Busiest link of that iteration.
@@ -54,16 +62,28 @@ impl PlanBottleneck {
         score: &Score,
         simulated: Option<(&Pipeline, &Timeline)>,
     ) -> Option<Self> {
-        let stage = score.bottleneck()?;
         let pipelined = simulated.filter(|(_, timeline)| timeline.iteration_s > 0.0);
+        let pace = pipelined.and_then(|(pipeline, timeline)| Pace::of_timeline(plan.measure, pipeline, timeline));
+        let paced = pace.as_ref().filter(|_| plan.measure == Measure::IterationTime);
+        let stage = paced.map(|pace| pace.stage).or_else(|| score.bottleneck())?;
+        let passes = paced.and_then(|_| simulated?.0.stages.get(stage));
         Some(PlanBottleneck {
             stage,
             name: stage_name(workload, plan, stage),
-            parts: parts(&score.stages[stage]),
+            parts: passes.map_or_else(|| parts(&score.stages[stage]), passes_of),
+            alike: paced.map_or_else(|| vec![stage], |pace| pace.alike.clone()),
+            hides_transfers: paced.is_some(),
+            as_simulated: pace.as_ref().map(|pace| pace.stage).filter(|other| *other != stage),
             busy: pipelined.and_then(|(_, timeline)| Some(timeline.busy_s.get(stage)? / timeline.iteration_s)),
             link: pipelined.and_then(|(pipeline, timeline)| busiest_link(pipeline, timeline)),
         })
     }
+}
+
+/// Passes of a microbatch on a stage as parts of its time.
+fn passes_of(stage: &PipelineStage) -> Vec<TimeShare> {
+    let replicas = f64::from(stage.replicas.max(1));
+    shares(vec![("forward", stage.forward_s / replicas), ("backward", stage.backward_s / replicas)])
 }
 
 fn parts(stage: &StageScore) -> Vec<TimeShare> {
@@ -81,6 +101,11 @@ fn parts(stage: &StageScore) -> Vec<TimeShare> {
         parts.push(("edges", stage.communication_s));
     }
     parts.push(("sync", stage.sync_s));
+    shares(parts)
+}
+
+/// Parts that are not zero, with their shares.
+fn shares(mut parts: Vec<(&'static str, f64)>) -> Vec<TimeShare> {
     parts.retain(|(_, seconds)| *seconds > 0.0);
     let whole: f64 = parts.iter().map(|(_, seconds)| seconds).sum();
     parts.into_iter().map(|(name, seconds)| TimeShare { name, seconds, share: seconds / whole }).collect()

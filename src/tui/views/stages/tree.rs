@@ -13,6 +13,7 @@ use ratatui::{
 use crate::{
     family,
     plan::{NodeScore, Plan, Score, Stage, StageScore, Violation},
+    study::pace::ALIKE,
     tui::{
         paint::{
             load_parts::{LoadPart, bar_parts, load_parts, node_parts},
@@ -20,7 +21,6 @@ use crate::{
             text::{fit, fit_right, plain},
         },
         shown::ShownRun,
-        simulated::ALIKE,
         theme::{Role, Theme},
         widget::{
             bar,
