@@ -105,8 +105,13 @@ for one in "${others[@]}"; do
 done
 
 step "source distribution"
-maturin sdist --out "$folder/wheels"
-done+=("plantui-$version.tar.gz")
+maturin sdist --out "$folder/sdist"
+# As pip does where no wheel fits: unpacked elsewhere, built, installed.
+python3 -m venv --clear "$folder/from-source"
+PATH="$folder/tools/bin:$PATH" CARGO_TARGET_DIR="$target_folder" \
+  "$folder/from-source/bin/pip" install --quiet "$folder/sdist/plantui-$version.tar.gz"
+"$folder/from-source/bin/plantui" plan llama-3-8b --devices 16 > /dev/null
+done+=("plantui-$version.tar.gz, and a program from it")
 
 step "the wheel in an empty environment, outside of the checkout"
 python3 -m venv --clear "$folder/empty"
