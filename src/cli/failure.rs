@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::{
-    cluster::MissingLimit,
+    cluster::LimitError,
     config::ConfigError,
     generate::GenerateError,
     notice,
@@ -129,8 +129,8 @@ impl From<LoadError> for Failure {
 }
 
 impl Failure {
-    /// Failure for a workload that lacks a limit.
-    pub(crate) fn lacks(source: &str, limit: &MissingLimit) -> Self {
+    /// Failure for a workload that lacks a limit, or that has one too large.
+    pub(crate) fn lacks(source: &str, limit: &LimitError) -> Self {
         Failure::refused(format!("{source}: {limit}"), "")
     }
 }

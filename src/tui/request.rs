@@ -9,7 +9,7 @@ use super::{
     theme::{self, Depth},
 };
 use crate::{
-    cluster::{GivenLimits, MissingLimit},
+    cluster::{GivenLimits, LimitError},
     plan::Plan,
     planner::{self, OptionError, Planner},
     simulate::{Schedule, SimulatorSettings},
@@ -138,13 +138,13 @@ pub enum ScreenError {
     /// Refused option.
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// Limit that is given nowhere.
-    #[error("{name} {missing}")]
-    MissingLimit {
+    /// Limit that is given nowhere, or too large.
+    #[error("{name} {problem}")]
+    Limit {
         /// Name of the workload.
         name: String,
-        /// The limit.
-        missing: MissingLimit,
+        /// Problem with the limit.
+        problem: LimitError,
     },
     /// The theme does not exist or is invalid.
     #[error(transparent)]

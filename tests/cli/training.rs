@@ -59,6 +59,18 @@ fn a_published_name_is_planned_checked_simulated_and_exported() {
 }
 
 #[test]
+fn the_largest_clusters_are_planned_checked_and_exported() {
+    let folder = Folder::new();
+    let asked = ["--hardware", "h100", "--devices", "131072", "--global-batch", "16384"];
+    let document = json(&[&["plan", "llama-3.1-405b", "--json"], &asked[..]].concat(), 0);
+    let of_stage = |stage: &Value| stage["devices"].as_array().unwrap().len();
+    assert_eq!(document["stages"].as_array().unwrap().iter().map(of_stage).sum::<usize>(), 131_072);
+    let plan = folder.file("plan.json", document.to_string());
+    assert!(stdout(&["check", "llama-3.1-405b", &plan], 0).starts_with("valid"));
+    assert!(stdout(&["export", &plan, "--to", "megatron"], 0).contains("--tensor-model-parallel-size 8"));
+}
+
+#[test]
 fn an_engine_refuses_axes_that_it_lacks_with_the_options_that_avoid_them() {
     let folder = Folder::new();
     let (plan, _) = plan_of(&folder, &["--set", "stages=2", "--set", "tensor_degree=2", "--set", "context_degree=1"]);

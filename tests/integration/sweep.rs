@@ -67,7 +67,7 @@ fn bad_ranges_are_refused_in_one_sentence_that_says_what_to_write() {
         (LimitKind::Devices, "", "a value is missing"),
         (LimitKind::Devices, "..64", "a value is missing"),
         (LimitKind::Devices, "8..", "a value is missing"),
-        (LimitKind::Devices, "8..99999", "at most 10000"),
+        (LimitKind::Devices, "8..1048577", "at most 1048576"),
         (LimitKind::Devices, "8..sixty", "sixty"),
         (LimitKind::Devices, "0..8", "0"),
         (LimitKind::Devices, "1..10000:+1", "take larger steps"),

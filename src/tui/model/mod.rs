@@ -124,7 +124,7 @@ impl Model {
         let unstated = request.defaults.unstated_by(&workload.limits);
         let demo = request.demo.then(|| Demo::new(&workload, Instant::now()));
         let limits = family::resolve(&workload, &kept.or(&unstated))
-            .map_err(|missing| ScreenError::MissingLimit { name: workload.source.clone(), missing })?;
+            .map_err(|missing| ScreenError::Limit { name: workload.source.clone(), problem: missing })?;
         let first_limits =
             family::resolve(&workload, &request.overrides.or(&unstated)).unwrap_or_else(|_| limits.clone());
         request.planners[planner].check_options(&Problem {

@@ -259,10 +259,7 @@ impl Model {
     fn understand(&self, editing: &Editing) -> Result<Typed, String> {
         let text = editing.input.value();
         match editing.row {
-            PanelRow::Limit(kind) => kind
-                .parse_beside(text, self.session.limits.get(kind))
-                .map(|value| Typed::Limit(kind, value))
-                .map_err(|error| error.to_string()),
+            PanelRow::Limit(kind) => self.read_limit(kind, text).map(|value| Typed::Limit(kind, value)),
             PanelRow::Dial(i) => {
                 let turned = dial::turned(&self.session.workload, self.session.dials[i].id, text);
                 turned.map(|workload| Typed::Workload(Box::new(workload))).map_err(|error| error.to_string())

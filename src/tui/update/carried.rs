@@ -2,7 +2,7 @@
 //! not state, and limits without which it cannot be planned. Limits stated by the old file are not carried over.
 
 use crate::{
-    cluster::{GivenLimits, LimitKind, Limits, MissingLimit},
+    cluster::{GivenLimits, LimitError, LimitKind, Limits},
     family,
     tui::model::Session,
     workload::Workload,
@@ -37,8 +37,8 @@ impl Session {
     /// Limits for a workload opened after the one on the screen.
     ///
     /// # Errors
-    /// [`MissingLimit`] if neither its file nor the screen states a required limit.
-    pub(super) fn carried(&self, workload: &Workload) -> Result<Carried, MissingLimit> {
+    /// [`LimitError`] if neither its file nor the screen states a required limit, or if one is too large.
+    pub(super) fn carried(&self, workload: &Workload) -> Result<Carried, LimitError> {
         let (here, file) = (GivenLimits::from(&self.limits), &workload.limits);
         let by_hand = self.set_by_hand();
         let unstated = self.defaults.unstated_by(&workload.limits);
@@ -48,7 +48,8 @@ impl Session {
             .filter(|&kind| kind != LimitKind::Cpus && file.get(kind).is_none() && by_hand.get(kind).is_some())
             .collect();
         while let Err(missing) = family::resolve(workload, &stated) {
-            let needed = LimitKind::ALL.into_iter().find(|kind| kind.flag() == missing.flag);
+            let LimitError::Missing { flag: wanted, .. } = missing else { return Err(missing) };
+            let needed = LimitKind::ALL.into_iter().find(|kind| kind.flag() == wanted);
             // The sizes of machines follow from the number of devices.
             let kind = needed.unwrap_or(LimitKind::Devices);
             let value = here.get(kind).or((kind == LimitKind::Batch).then_some(f64::from(DEFAULT_BATCH)));

@@ -2,6 +2,7 @@
 
 use crate::{
     cluster::{LimitKind, Limits},
+    family,
     tui::{
         effect::Effects,
         model::{Model, Tone},
@@ -35,11 +36,25 @@ impl Model {
         Some(self.session.workload.training()?.accelerator.machine().into())
     }
 
+    /// Value of a limit in a text that replaces the present one.
+    ///
+    /// # Errors
+    /// Sentence with the values that are possible.
+    pub(in crate::tui) fn read_limit(&self, kind: LimitKind, text: &str) -> Result<f64, String> {
+        let value = kind.parse_beside(text, self.session.limits.get(kind)).map_err(|error| error.to_string())?;
+        if kind == LimitKind::Devices {
+            family::fits(&self.session.workload, value as u32).map_err(|error| error.to_string())?;
+        }
+        Ok(value)
+    }
+
     /// Next value of a limit. Devices of a model are whole machines; a large step is one device.
     fn next_limit(&self, kind: LimitKind, up: bool, large: bool) -> f64 {
+        let most = f64::from(family::of(&self.session.workload).most_devices());
         let value = self.session.limits.get(kind);
         let Some(machine) = self.machine().filter(|_| kind == LimitKind::Devices) else {
-            return kind.step(value, up, large);
+            let next = kind.step(value, up, large);
+            return if kind == LimitKind::Devices { next.min(most) } else { next };
         };
         match (up, large) {
             (_, true) => kind.step(value, up, false),

@@ -54,10 +54,7 @@ impl Model {
         let limits = limits_of(self.session.current_planner(), &self.session.workload);
         let named = |kind: &&LimitKind| kind.label() == name || kind.flag().trim_start_matches('-') == name;
         if let Some(&kind) = limits.iter().find(named) {
-            let what = kind
-                .parse_beside(value, self.session.limits.get(kind))
-                .map(|value| Assigned::Limit(kind, value))
-                .map_err(|error| error.to_string());
+            let what = self.read_limit(kind, value).map(|value| Assigned::Limit(kind, value));
             return told(kind.label(), kind.format(self.session.limits.get(kind)), what);
         }
         if let Some(dial) = self.session.dials.iter().find(|dial| dial.id == name || dial.label == name) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    cluster::{GivenLimits, MissingLimit},
+    cluster::{GivenLimits, LimitError},
     family::{self, dial},
     source::{LoadError, error::printable},
     tui::{
@@ -85,8 +85,8 @@ impl Model {
     /// Switches to another version of the workload: changed limits are kept, the others are its own.
     ///
     /// # Errors
-    /// [`MissingLimit`] if it no longer states a required limit; then nothing changes.
-    fn adopt(&mut self, workload: Arc<Workload>, told: &str) -> Result<Effects, MissingLimit> {
+    /// [`LimitError`] if it no longer states a required limit; then nothing changes.
+    fn adopt(&mut self, workload: Arc<Workload>, told: &str) -> Result<Effects, LimitError> {
         let kept = self.session().limits(&GivenLimits::default());
         let unstated = self.session.defaults.unstated_by(&workload.limits);
         let limits = family::resolve(&workload, &kept.or(&unstated))?;

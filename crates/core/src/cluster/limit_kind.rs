@@ -2,8 +2,11 @@
 
 use crate::units::{self, UnitError};
 
-/// Maximum number of devices of a plan, as in the published program.
-pub const MOST_DEVICES: u32 = 10_000;
+/// Maximum number of devices of a plan.
+pub const MOST_DEVICES: u32 = 1 << 20;
+/// Maximum number of devices where each is listed, or where tables grow with them: measured profiles (as in Piper's
+/// program), machines and topologies.
+pub const MOST_LISTED_DEVICES: u32 = 10_000;
 /// Maximum number of microbatches in a batch, in a file and on the command line.
 pub const MOST_MICROBATCHES: u32 = 1_000_000;
 /// Maximum number of samples in a batch.
@@ -67,7 +70,7 @@ const TABLE: &[LimitProperties] = &[
         example: "64",
         few: "8,16,32 or 8..64:x2",
         range: "8..512:x2",
-        quantity: LimitValueType::Count { least: 1, most: MOST_DEVICES, too_large: "too large: at most 10000" },
+        quantity: LimitValueType::Count { least: 1, most: MOST_DEVICES, too_large: "too large: at most 1048576" },
     },
     LimitProperties {
         kind: LimitKind::Cpus,
@@ -79,7 +82,7 @@ const TABLE: &[LimitProperties] = &[
         example: "1",
         few: "0,1,2 or 0..8:+1",
         range: "0..8:+1",
-        quantity: LimitValueType::Count { least: 0, most: MOST_DEVICES, too_large: "too large: at most 10000" },
+        quantity: LimitValueType::Count { least: 0, most: MOST_LISTED_DEVICES, too_large: "too large: at most 10000" },
     },
     LimitProperties {
         kind: LimitKind::Memory,

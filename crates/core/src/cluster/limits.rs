@@ -29,26 +29,37 @@ pub struct Limits {
     pub topology: Option<PlanTopology>,
 }
 
-/// Limit that neither the file nor the command line gives.
+/// Limit that is missing, or too large for a kind of workload.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{}; give it with {flag}, for example {flag} {example}", self.reason())]
-pub struct MissingLimit {
-    /// Name of the limit.
-    pub label: &'static str,
-    /// Field that the file lacks, if files of its format have one.
-    pub field: Option<&'static str>,
-    /// Flag that sets it.
-    pub flag: &'static str,
-    /// Example of a value.
-    pub example: &'static str,
+pub enum LimitError {
+    /// Neither the file nor the command line gives it.
+    #[error("{}; give it with {flag}, for example {flag} {example}", missing(label, *field))]
+    Missing {
+        /// Name of the limit.
+        label: &'static str,
+        /// Field that the file lacks, if files of its format have one.
+        field: Option<&'static str>,
+        /// Flag that sets it.
+        flag: &'static str,
+        /// Example of a value.
+        example: &'static str,
+    },
+    /// More devices than plans of such a workload may have.
+    #[error(
+        "is planned on at most {most} devices, like every measured profile, not on {devices}; give --devices {most}"
+    )]
+    TooManyDevices {
+        /// Devices that were asked for.
+        devices: u32,
+        /// Largest number.
+        most: u32,
+    },
 }
 
-impl MissingLimit {
-    fn reason(&self) -> String {
-        match self.field {
-            Some(field) => format!("has no `{field}`"),
-            None => format!("does not state {}, like all files of its format", self.label),
-        }
+fn missing(label: &str, field: Option<&str>) -> String {
+    match field {
+        Some(field) => format!("has no `{field}`"),
+        None => format!("does not state {label}, like all files of its format"),
     }
 }
 

@@ -177,7 +177,7 @@ impl Machines {
         if sizes.is_empty() || sizes.contains(&0) {
             return Err(refuse("a machine without devices: give each at least one"));
         }
-        if sizes.iter().fold(0u32, |a, &b| a.saturating_add(b)) > super::MOST_DEVICES {
+        if sizes.iter().fold(0u32, |a, &b| a.saturating_add(b)) > super::MOST_LISTED_DEVICES {
             return Err(refuse("too many devices: at most 10000"));
         }
         let sizes: Vec<u16> = sizes.into_iter().map(|size| size as u16).collect();
@@ -194,7 +194,7 @@ impl serde::Serialize for Machines {
 impl<'de> serde::Deserialize<'de> for Machines {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let sizes = Vec::<u16>::deserialize(deserializer)?;
-        let known = Machines::new(&sizes).filter(|machines| machines.devices() <= super::MOST_DEVICES);
+        let known = Machines::new(&sizes).filter(|machines| machines.devices() <= super::MOST_LISTED_DEVICES);
         known.ok_or_else(|| {
             serde::de::Error::custom("must list the devices of at most 256 machines, none of them empty")
         })

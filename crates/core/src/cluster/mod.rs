@@ -10,7 +10,7 @@ mod steps;
 pub mod topology;
 
 pub use given::GivenLimits;
-pub use limit_kind::{LimitKind, MOST_BATCH, MOST_DEVICES, MOST_MICROBATCHES};
-pub use limits::{Limits, MissingLimit, NEUTRAL_MICROBATCHES};
+pub use limit_kind::{LimitKind, MOST_BATCH, MOST_DEVICES, MOST_LISTED_DEVICES, MOST_MICROBATCHES};
+pub use limits::{LimitError, Limits, NEUTRAL_MICROBATCHES};
 pub use links::{Links, PUBLISHED_LINKS};
 pub use machines::{MOST_MACHINES, Machines};

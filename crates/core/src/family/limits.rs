@@ -2,7 +2,7 @@
 
 use super::Family;
 use crate::{
-    cluster::{GivenLimits, LimitKind, Limits, Machines, MissingLimit},
+    cluster::{GivenLimits, LimitError, LimitKind, Limits, Machines},
     family, units,
     workload::Workload,
 };
@@ -11,8 +11,8 @@ use crate::{
 /// gets a neutral value.
 ///
 /// # Errors
-/// [`MissingLimit`] for the first required limit that neither gives.
-pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, MissingLimit> {
+/// [`LimitError`] for the first required limit that neither gives, or for more devices than such workloads take.
+pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, LimitError> {
     let family = family::of(workload);
     let needed = family.limits();
     let mut limits = overrides.or(&workload.limits);
@@ -26,7 +26,7 @@ pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, M
             (None, Some(devices)) => Machines::of_eight().with_devices(devices),
             (None, None) => {
                 let (label, flag, example) = ("machines", "--machines", "8,8");
-                return Err(MissingLimit { label, field: None, flag, example });
+                return Err(LimitError::Missing { label, field: None, flag, example });
             }
         };
         limits = limits.with(LimitKind::Devices, machines.devices()).on(Some(machines));
@@ -37,7 +37,18 @@ pub fn resolve(workload: &Workload, overrides: &GivenLimits) -> Result<Limits, M
         // No plan could use CPUs, and no count of devices may include them.
         limits.set(LimitKind::Cpus, None::<f64>);
     }
-    complete(family, &limits)
+    let limits = complete(family, &limits)?;
+    fits(workload, limits.devices)?;
+    Ok(limits)
+}
+
+/// Checks that plans of a workload may have so many devices.
+///
+/// # Errors
+/// [`LimitError::TooManyDevices`].
+pub fn fits(workload: &Workload, devices: u32) -> Result<(), LimitError> {
+    let most = family::of(workload).most_devices();
+    if devices > most { Err(LimitError::TooManyDevices { devices, most }) } else { Ok(()) }
 }
 
 /// Values that [`resolve`] assumes because neither the workload nor the overrides state them, a sentence each.
@@ -63,12 +74,12 @@ pub fn assumed(workload: &Workload, overrides: &GivenLimits) -> Vec<String> {
     all
 }
 
-fn missing(family: &dyn Family, kind: LimitKind) -> MissingLimit {
-    MissingLimit { label: kind.label(), field: family.field(kind), flag: kind.flag(), example: kind.example() }
+fn missing(family: &dyn Family, kind: LimitKind) -> LimitError {
+    LimitError::Missing { label: kind.label(), field: family.field(kind), flag: kind.flag(), example: kind.example() }
 }
 
 /// Limits with a value for each that applies to the family. Without a number of CPUs there are none.
-fn complete(family: &dyn Family, given: &GivenLimits) -> Result<Limits, MissingLimit> {
+fn complete(family: &dyn Family, given: &GivenLimits) -> Result<Limits, LimitError> {
     let lacks = |kind: &&LimitKind| given.get(**kind).is_none() && **kind != LimitKind::Cpus;
     match family.limits().iter().filter(lacks).min() {
         Some(&kind) => Err(missing(family, kind)),

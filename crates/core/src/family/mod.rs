@@ -31,14 +31,14 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::{
-    cluster::{LimitKind, Limits},
+    cluster::{LimitKind, Limits, MOST_LISTED_DEVICES},
     plan::{Measure, Plan, Score},
     simulate::{Demands, Pipeline, SimulatorSettings},
     workload::{NodeIndex, Profile, Workload},
 };
 
 pub use check::check;
-pub use limits::{assumed, resolve};
+pub use limits::{assumed, fits, resolve};
 pub use program::{pipeline, pipeline_unless};
 
 use check::Labels;
@@ -76,6 +76,11 @@ pub trait Family: Describe + NodeOffers + Platform + Sync {
 
     /// Field of a file that states a limit, if files of this family have one.
     fn field(&self, kind: LimitKind) -> Option<&'static str>;
+
+    /// Maximum number of devices of a plan.
+    fn most_devices(&self) -> u32 {
+        MOST_LISTED_DEVICES
+    }
 
     /// Values of limits that neither the file nor the user states.
     fn assumed_limits(&self) -> &'static [(LimitKind, f64)] {

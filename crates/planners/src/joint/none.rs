@@ -12,7 +12,7 @@ use crate::{
     pipeline_options::Recompute,
 };
 use plantui_core::{
-    cluster::{LimitKind, Limits, MOST_DEVICES},
+    cluster::{LimitKind, Limits, MOST_LISTED_DEVICES},
     family,
     plan::{Plan, Schedule},
     search::Search,
@@ -154,7 +154,7 @@ impl ProfileSearch<'_> {
                     let least = table.least_memory(stages, parts, &flight(stages, d)).filter(|_| chain(stages));
                     enough.memory = enough.memory.into_iter().chain(least).reduce(f64::min);
                 }
-                for (stages, d) in scope.shapes(kind, t, units, MOST_DEVICES) {
+                for (stages, d) in scope.shapes(kind, t, units, MOST_LISTED_DEVICES) {
                     let used = stages as u32 * d * t;
                     let fewer = used > scope.devices && enough.devices.is_none_or(|known| used < known);
                     if fewer && chain(stages) && table.holds(stages, parts, table.memory().0, &flight(stages, d)) {

@@ -6,7 +6,7 @@ use super::{
     limits_of,
 };
 use plantui_core::{
-    cluster::{LimitKind, Limits, MOST_DEVICES, MOST_MICROBATCHES},
+    cluster::{LimitKind, Limits, MOST_MICROBATCHES},
     family,
     workload::layering::Layering,
 };
@@ -103,7 +103,7 @@ impl QueryList<'_> {
             let devices = f64::from(limits.devices);
             for more in [devices + 8.0, devices + 1.0, 2.0 * devices] {
                 // Doubling also tests if devices bind.
-                if more <= f64::from(MOST_DEVICES) {
+                if more <= f64::from(family::of(&self.base.problem.workload).most_devices()) {
                     self.limit(LimitKind::Devices, more);
                 }
             }

@@ -20,7 +20,7 @@ mod series;
 use std::sync::Arc;
 
 use plantui_core::{
-    cluster::{GivenLimits, LimitKind, Limits, MissingLimit},
+    cluster::{GivenLimits, LimitError, LimitKind, Limits},
     family,
     workload::Workload,
 };
@@ -73,7 +73,7 @@ impl Sweep {
         series: Vec<Series>,
         values: &[LimitValues],
         rest: &GivenLimits,
-    ) -> Result<Self, (String, MissingLimit)> {
+    ) -> Result<Self, (String, LimitError)> {
         let mut points = vec![];
         for (place, workload) in workloads.iter().enumerate() {
             // A topology's limits apply only where nothing else states them.
@@ -116,7 +116,7 @@ fn combinations(
     workload: &Workload,
     values: &[LimitValues],
     rest: &GivenLimits,
-) -> Result<Vec<Limits>, (String, MissingLimit)> {
+) -> Result<Vec<Limits>, (String, LimitError)> {
     let mut all = vec![rest.clone()];
     for LimitValues { kind, values } in values.iter().rev() {
         let with = |mut overrides: GivenLimits, value: f64| {

@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc};
 
 use super::compared::{Compared, JOB};
 use crate::{
-    cluster::{GivenLimits, LimitKind, Limits},
+    cluster::{GivenLimits, LimitError, LimitKind, Limits},
     family::{self, read::LoadedPlan},
     plan::{Plan, document::validate_limits},
     planner::{self, Options, PlannerInfo, Problem, Search},
@@ -145,9 +145,15 @@ pub(in crate::tui) fn of_job(plan: Plan, terms: &PinTerms) -> Compared {
 fn limits(loaded: &LoadedPlan, terms: &PinTerms, source: &str) -> Result<Limits, LoadError> {
     validate_limits(&loaded.limits, source)?;
     let overrides = loaded.limits.or(&GivenLimits::from(&terms.limits));
-    family::resolve(&terms.workload, &overrides).map_err(|missing| {
-        let repair = format!("add it to the plan's limits, for example {}", missing.example);
-        LoadError::at(source, format!("limits.{}", missing.label), "is missing, and the workload states none", repair)
+    family::resolve(&terms.workload, &overrides).map_err(|error| match error {
+        LimitError::Missing { label, example, .. } => {
+            let repair = format!("add it to the plan's limits, for example {example}");
+            LoadError::at(source, format!("limits.{label}"), "is missing, and the workload states none", repair)
+        }
+        LimitError::TooManyDevices { most, .. } => {
+            let problem = format!("is more than {most}, the most for such a workload");
+            LoadError::at(source, "limits.devices", problem, "plan on fewer devices")
+        }
     })
 }
 

@@ -129,7 +129,7 @@ pub fn named(text: &str) -> Result<Topology, NameError> {
             let (id, axes, example) = (torus.id, torus.axes, torus.example);
             return Err(NameError::Shape { name: printable(shape), id, axes, example });
         };
-        if devices > crate::cluster::MOST_DEVICES {
+        if devices > crate::cluster::MOST_LISTED_DEVICES {
             return Err(large(TopologyProblem::TooManyDevices(devices as usize)));
         }
         let mut sketch = TopologyBuilder::default();

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::ways::RouteCache;
 use crate::cluster::{
-    limit_kind::MOST_DEVICES,
+    limit_kind::MOST_LISTED_DEVICES,
     machines::{MOST_MACHINES, Machines},
 };
 
@@ -163,7 +163,7 @@ pub enum TopologyProblem {
     #[error("has no device; list at least one")]
     NoDevice,
     /// There are too many devices.
-    #[error("has {0} devices, more than {MOST_DEVICES}; leave some out")]
+    #[error("has {0} devices, more than {MOST_LISTED_DEVICES}; leave some out")]
     TooManyDevices(usize),
     /// There are too many machines.
     #[error("has more than {MOST_MACHINES} machines; leave some out")]
@@ -222,7 +222,7 @@ impl Topology {
         if devices.is_empty() {
             return Err(TopologyProblem::NoDevice);
         }
-        if devices.len() > MOST_DEVICES as usize {
+        if devices.len() > MOST_LISTED_DEVICES as usize {
             return Err(TopologyProblem::TooManyDevices(devices.len()));
         }
         let machines = machines(&vertices, &devices)?;

@@ -2,7 +2,7 @@
 
 use super::{EditContext, EditError, EditResult, Result, WHOLE, refuse};
 use crate::{
-    cluster::MOST_DEVICES,
+    cluster::MOST_LISTED_DEVICES,
     plan::{Plan, Stage},
     workload::{PiperProfile, Profile},
 };
@@ -33,11 +33,13 @@ impl EditContext<'_> {
     fn next_replicas(&self, old: &Stage, stage: usize, up: bool) -> Result<u32> {
         let (d, batch) = (old.data_parallel, self.limits.microbatches);
         let divides = |d: &u32| batch.is_multiple_of(*d);
-        let most = batch.min(MOST_DEVICES / old.tensor_parallel.max(1));
+        let most = batch.min(MOST_LISTED_DEVICES / old.tensor_parallel.max(1));
         let next = if up { (d.saturating_add(1)..=most).find(divides) } else { (1..d).rev().find(divides) };
         next.ok_or_else(|| {
             EditError(if up {
-                format!("no more than {d} replicas divide {batch} microbatches on at most {MOST_DEVICES} devices")
+                format!(
+                    "no more than {d} replicas divide {batch} microbatches on at most {MOST_LISTED_DEVICES} devices"
+                )
             } else {
                 format!("stage {} has one replica already", stage + 1)
             })
@@ -86,8 +88,8 @@ impl EditContext<'_> {
         let wanted = plan.stages[stage].device_count();
         let devices = &mut plan.stages[stage].devices;
         let there = devices.len() as u32;
-        if wanted > MOST_DEVICES {
-            return refuse(format!("that needs {wanted} devices; a plan may have {MOST_DEVICES}"));
+        if wanted > MOST_LISTED_DEVICES {
+            return refuse(format!("that needs {wanted} devices; a plan may have {MOST_LISTED_DEVICES}"));
         }
         if wanted < there {
             devices.truncate(wanted as usize);

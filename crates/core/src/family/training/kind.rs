@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{configured, dials, iteration::IterationCosts, memory, program, score, split::StageSplit, wiring};
 use crate::{
-    cluster::{LimitKind, Limits},
+    cluster::{LimitKind, Limits, MOST_DEVICES},
     family::{
         CheckContext, Family,
         dial::{Dial, DialError},
@@ -55,6 +55,10 @@ impl Family for TrainingProfile {
             LimitKind::Batch => Some("global_batch"),
             _ => None,
         }
+    }
+
+    fn most_devices(&self) -> u32 {
+        MOST_DEVICES
     }
 
     fn assumed_limits(&self) -> &'static [(LimitKind, f64)] {

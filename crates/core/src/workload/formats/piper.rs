@@ -24,7 +24,7 @@ use super::{
 };
 use crate::source::strict::{JsonPairs, Object};
 use crate::{
-    cluster::{GivenLimits, LimitKind, MOST_DEVICES, MOST_MICROBATCHES},
+    cluster::{GivenLimits, LimitKind, MOST_LISTED_DEVICES, MOST_MICROBATCHES},
     graph::{Dag, GraphError},
     source::{
         LoadError,
@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// Maximum number of devices and maximum tensor-parallel degree in a file (as published).
-pub const MAX_DEVICES: f64 = MOST_DEVICES as f64;
+pub const MAX_DEVICES: f64 = MOST_LISTED_DEVICES as f64;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -160,7 +160,7 @@ impl WorkloadReader<'_> {
             }
         };
         let memory_bytes = self.limit(raw.max_memory_per_device, "maxMemoryPerDevice")?;
-        let devices = count(raw.max_devices, "maxDevices", MOST_DEVICES)?;
+        let devices = count(raw.max_devices, "maxDevices", MOST_LISTED_DEVICES)?;
         let bandwidth_bytes_per_s = self.limit(raw.bandwidth, "bandwidth")?;
         let batch = count(raw.mbs_in_batch, "mbsInBatch", MOST_MICROBATCHES)?;
         let other_batch = count(raw.max_batch_size, "maxBatchSize", MOST_MICROBATCHES)?;
@@ -261,7 +261,7 @@ impl WorkloadReader<'_> {
         for (key, modes) in raw.0 {
             let place = format!("{path}.{key}");
             let degree = match key.parse::<u32>() {
-                Ok(t) if (1..=MOST_DEVICES).contains(&t) && !key.starts_with('+') => t,
+                Ok(t) if (1..=MOST_LISTED_DEVICES).contains(&t) && !key.starts_with('+') => t,
                 _ => {
                     return Err(self.error(
                         &path,

@@ -58,9 +58,11 @@ pub(super) fn layouts(profile: &TrainingProfile, devices: u32, batch: u32, setti
     all
 }
 
-/// Divisors in ascending order.
+/// Divisors in ascending order. `O(√of)`.
 fn divisors(of: u32) -> impl Iterator<Item = u32> {
-    (1..=of).filter(move |d| of.is_multiple_of(*d))
+    let small: Vec<u32> = (1..=of.isqrt()).filter(|d| of.is_multiple_of(*d)).collect();
+    let large: Vec<u32> = small.iter().rev().map(|d| of / d).filter(|&d| d > of.isqrt()).collect();
+    small.into_iter().chain(large)
 }
 
 /// Expert-parallel degrees and tensor-parallel degrees of experts, within the ranks of a stage. An expert is divided over
@@ -149,4 +151,17 @@ pub(super) fn head_alone(model: &Model, layout: &Layout) -> Option<Vec<u32>> {
         return None;
     }
     Some(counts.into_iter().chain([0]).map(|count| count as u32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::divisors;
+
+    #[test]
+    fn divisors_ascend_and_are_all_there() {
+        for of in 1..400 {
+            let all: Vec<u32> = (1..=of).filter(|d| of % d == 0).collect();
+            assert_eq!(divisors(of).collect::<Vec<u32>>(), all, "{of}");
+        }
+    }
 }
