@@ -33,6 +33,7 @@ mod lint_placement;
 mod load;
 mod load_mutations;
 mod load_placement;
+mod mixed;
 mod operators_load;
 mod operators_use;
 mod parmesan_golden;

@@ -16,6 +16,7 @@ pub mod dial;
 pub mod edit;
 pub mod layers;
 pub(crate) mod limits;
+pub mod mixed;
 pub(crate) mod offers;
 pub mod operators;
 pub mod pipeline;

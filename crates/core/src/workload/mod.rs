@@ -14,6 +14,7 @@ pub mod formats;
 pub(crate) mod layer_profile;
 pub mod layering;
 pub mod lint;
+pub mod mixed;
 pub mod model;
 mod model_shape;
 mod node;

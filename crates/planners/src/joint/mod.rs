@@ -25,6 +25,7 @@ mod evaluate;
 mod interleave;
 mod kind;
 mod line;
+pub mod mixed;
 mod none;
 #[cfg(test)]
 mod path_tests;

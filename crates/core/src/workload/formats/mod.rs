@@ -11,6 +11,7 @@ pub mod operators;
 pub mod piper;
 pub mod placement;
 mod reader;
+pub mod sailor;
 pub mod stage_times;
 pub mod torch_graph;
 pub(crate) mod training;

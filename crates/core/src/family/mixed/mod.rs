@@ -1,0 +1,3 @@
+//! Layers on several kinds of devices.
+
+pub mod iteration;

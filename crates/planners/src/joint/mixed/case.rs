@@ -1,0 +1,247 @@
+//! One choice of data degree and micro-batch: what every kind of stage costs, and lower bounds on what is left.
+//!
+//! Costs are prefix sums over the layers, so that any stage costs `O(1)`. Transfers depend on the neighbours: a stage that
+//! is placed before its predecessor counts the fastest possible one. `O(types² · layers)` to build, and
+//! `O(stages · types · layers²)` for the bounds.
+
+use plantui_core::workload::mixed::MixedProfile;
+
+/// Kind with a tensor degree that a stage may be on.
+#[derive(Debug, Clone)]
+pub(super) struct StageType {
+    pub(super) kind: usize,
+    pub(super) tensor: u32,
+    /// Seconds of forward and backward passes of the layers before each layer.
+    time_s: Vec<f64>,
+    /// Bytes of state of the layers before each layer.
+    state_bytes: Vec<f64>,
+    /// Bytes of activations of a microbatch of the layers before each layer.
+    activation_bytes: Vec<f64>,
+    /// Bytes that the layers may use.
+    memory_bytes: f64,
+    /// Shortest optimizer step of a layer, seconds.
+    update_s: f64,
+    /// By first layer and end: seconds to reduce the gradients.
+    reductions_s: Vec<Vec<f64>>,
+    /// By layer: seconds to send its output to each type, and to the nearest.
+    sends_s: Vec<Vec<f64>>,
+    least_send_s: Vec<f64>,
+}
+
+impl StageType {
+    /// Compute of a microbatch on the layers `first..end`, seconds.
+    pub(super) fn compute_s(&self, first: usize, end: usize) -> f64 {
+        self.time_s[end] - self.time_s[first]
+    }
+
+    /// Reduction of the gradients of the layers `first..end`, seconds.
+    pub(super) fn reduction_s(&self, first: usize, end: usize) -> f64 {
+        self.reductions_s[first][end]
+    }
+
+    /// Seconds to send the output of a layer to a type, or to the nearest.
+    pub(super) fn send_s(&self, layer: usize, to: Option<usize>) -> f64 {
+        to.map_or(self.least_send_s[layer], |to| self.sends_s[layer][to])
+    }
+
+    /// True if the layers `first..end` fit with so many microbatches in flight.
+    pub(super) fn fits(&self, first: usize, end: usize, in_flight: usize) -> bool {
+        let activations = self.activation_bytes[end] - self.activation_bytes[first];
+        self.state_bytes[end] - self.state_bytes[first] + activations * in_flight as f64 <= self.memory_bytes
+    }
+}
+
+/// Least cost of the layers that no stage holds yet, without regard to the devices that are left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rest {
+    /// Slowest stage's compute and transfers, seconds.
+    pub(super) slowest_s: f64,
+    /// Compute and transfers of all stages, seconds.
+    pub(super) through_s: f64,
+    /// Slowest reduction, seconds.
+    pub(super) reduction_s: f64,
+}
+
+impl Rest {
+    const NOTHING: Rest = Rest { slowest_s: 0.0, through_s: 0.0, reduction_s: 0.0 };
+    pub(super) const NEVER: Rest =
+        Rest { slowest_s: f64::INFINITY, through_s: f64::INFINITY, reduction_s: f64::INFINITY };
+}
+
+/// A data degree with a micro-batch.
+#[derive(Debug)]
+pub(super) struct Case<'a> {
+    pub(super) profile: &'a MixedProfile,
+    pub(super) data: u32,
+    pub(super) micro_batch: u32,
+    /// Microbatches of a replica, m.
+    pub(super) microbatches: u32,
+    pub(super) types: Vec<StageType>,
+    /// Shortest transfer and shortest optimizer step of any type and layer, seconds.
+    least_send_s: f64,
+    least_update_s: f64,
+    /// By stages placed, then first layer placed: what is left.
+    rest: Vec<Vec<Rest>>,
+    /// By type, then number of layers: the shortest compute of so many consecutive layers, seconds.
+    shortest_s: Vec<Vec<f64>>,
+    /// By stages placed, then type: the most layers that the next stage can hold.
+    holds: Vec<Vec<usize>>,
+}
+
+fn prefix(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sums = vec![0.0];
+    values.for_each(|value| sums.push(sums[sums.len() - 1] + value));
+    sums
+}
+
+impl<'a> Case<'a> {
+    /// Case with the types that have costs for the micro-batch and enough devices for one stage.
+    pub(super) fn new(profile: &'a MixedProfile, batch: u32, data: u32, micro_batch: u32) -> Self {
+        let layers = profile.output_bytes.len();
+        let bytes = |layer: usize| profile.output_bytes[layer] * f64::from(micro_batch);
+        let gradients = prefix(profile.gradient_bytes.iter().copied());
+        let mut types: Vec<StageType> = vec![];
+        let suits = |tensor: u32, kind: usize| {
+            let devices = u64::from(data) * u64::from(tensor);
+            devices <= u64::from(profile.kinds[kind].count) && tensor <= profile.kinds[kind].machine
+        };
+        for own in profile.costs.iter().filter(|own| own.micro_batch == micro_batch && suits(own.tensor, own.kind)) {
+            let reduction = |first: usize, end: usize| {
+                let bytes = (gradients[end] - gradients[first]) / f64::from(own.tensor);
+                profile.links.all_reduce_s(bytes, own.kind, data)
+            };
+            let from =
+                |first: usize| (0..=layers).map(|end| if end > first { reduction(first, end) } else { 0.0 }).collect();
+            types.push(StageType {
+                kind: own.kind,
+                tensor: own.tensor,
+                time_s: prefix(own.layers.iter().map(|layer| layer.forward_s + layer.backward_s)),
+                state_bytes: prefix(own.layers.iter().map(|layer| layer.state_bytes)),
+                activation_bytes: prefix(own.layers.iter().map(|layer| layer.activation_bytes)),
+                memory_bytes: profile.kinds[own.kind].memory_bytes - own.reserve_bytes,
+                update_s: own.layers.iter().map(|layer| layer.update_s).fold(f64::INFINITY, f64::min),
+                reductions_s: (0..layers).map(from).collect(),
+                sends_s: vec![],
+                least_send_s: vec![],
+            });
+        }
+        let ends: Vec<(usize, u32)> = types.iter().map(|own| (own.kind, own.tensor)).collect();
+        for own in &mut types {
+            let sender = (own.kind, own.tensor);
+            let to = |layer| ends.iter().map(|&end| profile.links.seconds(bytes(layer), sender, end)).collect();
+            own.sends_s = (0..layers).map(to).collect();
+            own.least_send_s =
+                own.sends_s.iter().map(|to: &Vec<f64>| to.iter().copied().fold(f64::INFINITY, f64::min)).collect();
+        }
+        let microbatches = batch.div_ceil(micro_batch.saturating_mul(data).max(1));
+        let least = |all: &mut dyn Iterator<Item = f64>| all.fold(f64::INFINITY, f64::min);
+        let least_send_s = least(&mut types.iter().flat_map(|own| own.least_send_s.iter().copied()));
+        let least_update_s = least(&mut types.iter().map(|own| own.update_s));
+        let mut case = Case {
+            profile,
+            data,
+            micro_batch,
+            microbatches,
+            types,
+            least_send_s,
+            least_update_s,
+            rest: vec![],
+            shortest_s: vec![],
+            holds: vec![],
+        };
+        case.bound(layers);
+        case
+    }
+
+    /// Number of layers.
+    pub(super) fn layers(&self) -> usize {
+        self.profile.output_bytes.len()
+    }
+
+    /// Transfers that a stage sends for a microbatch, as far as they are known: activations to `later`, and gradients to
+    /// the nearest type. `placed` stages come after it.
+    pub(super) fn sends_s(
+        &self,
+        own: usize,
+        first: usize,
+        end: usize,
+        placed: usize,
+        later: Option<usize>,
+    ) -> [f64; 2] {
+        let [activations, gradients] = self.factors(first, placed);
+        let stage = &self.types[own];
+        let ahead = if activations > 0.0 { activations * stage.send_s(end - 1, later) } else { 0.0 };
+        let back = if gradients > 0.0 { gradients * stage.send_s(first, None) } else { 0.0 };
+        [ahead, back]
+    }
+
+    /// Factors on the transfers of a stage that begins with a layer and has `placed` stages after it.
+    pub(super) fn factors(&self, first: usize, placed: usize) -> [f64; 2] {
+        let before = usize::from(first > 0);
+        // Any number of stages before another counts the same.
+        self.profile.transfers.factors(before, before + 1 + placed)
+    }
+
+    /// Time of an iteration from its slowest stage, all stages, and the slowest reduction, seconds: at least.
+    pub(super) fn iteration_s(&self, slowest_s: f64, through_s: f64, reduction_s: f64) -> f64 {
+        f64::from(self.microbatches - 1) * slowest_s + through_s + reduction_s + self.least_update_s
+    }
+
+    /// Compute and transfers that the slowest stage may take if the iteration is to be faster than `best_s`, less the
+    /// shortest transfer, seconds.
+    pub(super) fn slot_budget_s(&self, best_s: f64, through_s: f64, reduction_s: f64) -> f64 {
+        let others = self.iteration_s(0.0, through_s, reduction_s);
+        (best_s - others) / f64::from(self.microbatches - 1) - self.least_send_s
+    }
+
+    /// What is left after `placed` stages from layer `first` on.
+    pub(super) fn rest(&self, placed: usize, first: usize) -> Rest {
+        self.rest[placed][first]
+    }
+
+    /// True if the devices left may hold `layers` more, with every stage's compute and transfers below `slot_s`. `left`
+    /// are devices by kind.
+    pub(super) fn holds(&self, placed: usize, layers: usize, left: &[u32], slot_s: f64) -> bool {
+        let mut most = vec![0.0f64; left.len()];
+        for (own, stage) in self.types.iter().enumerate() {
+            let within = self.shortest_s[own].partition_point(|&seconds| seconds <= slot_s).saturating_sub(1);
+            let held = within.min(self.holds[placed][own]) as f64 / f64::from(stage.tensor);
+            most[stage.kind] = most[stage.kind].max(held);
+        }
+        let held = |(&left, most): (&u32, &f64)| f64::from(left) / f64::from(self.data) * most;
+        left.iter().zip(&most).map(held).sum::<f64>() + 1e-9 >= layers as f64
+    }
+
+    fn bound(&mut self, layers: usize) {
+        self.rest = vec![vec![Rest::NEVER; layers + 1]; layers + 1];
+        self.rest.iter_mut().for_each(|by_first| by_first[0] = Rest::NOTHING);
+        for placed in (0..layers).rev() {
+            for end in 1..=layers {
+                let mut least = Rest::NEVER;
+                for (own, stage) in self.types.iter().enumerate() {
+                    for first in (0..end).rev().take_while(|&first| stage.fits(first, end, placed + 1)) {
+                        let after = self.rest[placed + 1][first];
+                        let [ahead, back] = self.sends_s(own, first, end, placed, None);
+                        let slot_s = stage.compute_s(first, end) + ahead + back;
+                        least.through_s = least.through_s.min(after.through_s + slot_s);
+                        least.slowest_s = least.slowest_s.min(after.slowest_s.max(slot_s));
+                        least.reduction_s = least.reduction_s.min(after.reduction_s.max(stage.reduction_s(first, end)));
+                    }
+                }
+                self.rest[placed][end] = least;
+            }
+        }
+        let windows = |count: usize| (count..=layers).map(move |end| (end - count, end));
+        let shortest = |stage: &StageType| {
+            let of =
+                |count| windows(count).map(|(first, end)| stage.compute_s(first, end)).fold(f64::INFINITY, f64::min);
+            (0..=layers).map(of).collect()
+        };
+        self.shortest_s = self.types.iter().map(shortest).collect();
+        let held = |stage: &StageType, in_flight: usize| {
+            let fits = |count: &usize| windows(*count).any(|(first, end)| stage.fits(first, end, in_flight));
+            (1..=layers).take_while(fits).last().unwrap_or(0)
+        };
+        self.holds = (0..=layers).map(|placed| self.types.iter().map(|own| held(own, placed + 1)).collect()).collect();
+    }
+}

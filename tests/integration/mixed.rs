@@ -1,0 +1,214 @@
+//! Clusters of several kinds of devices: the closed form against Sailor's simulator, plans against every plan of small
+//! cases, and against the published planners on Sailor's clusters.
+
+use crate::common::reference;
+use plantui::{
+    family::mixed::iteration::{KindPipeline, KindStage},
+    planner::{Search, joint::mixed},
+    random::SplitMix,
+    workload::{
+        formats::sailor::{SailorTables, SailorTraining, ZoneDevices},
+        mixed::{DeviceKind, KindCosts, KindLinks, LayerCost, LinkRate, MixedProfile, TransferRule},
+    },
+};
+
+/// Costs of a published model on these devices.
+fn sailor(model: &str, batch: u32, layers: usize, devices: &[(&str, u32)]) -> MixedProfile {
+    let tables = SailorTables::read(&reference::root().join("sailor")).unwrap();
+    let training = SailorTraining { model: model.into(), global_batch_size: batch, num_all_layers: layers };
+    let price = |kind: &str| [("a100-40", 3.673385), ("v100-16", 2.859998)].into_iter().find(|own| own.0 == kind);
+    let of = |&(kind, count): &(&str, u32)| ZoneDevices {
+        kind: kind.into(),
+        zone: None,
+        count,
+        usd_per_hour: price(kind).map(|own| own.1),
+    };
+    tables.profile(&training, &devices.iter().map(of).collect::<Vec<_>>()).unwrap()
+}
+
+/// Stages of these numbers of layers, each with its kind and tensor degree.
+fn stages(of: &[(usize, usize, u32)]) -> Vec<KindStage> {
+    let mut first = 0;
+    let mut stage = |&(count, kind, tensor): &(usize, usize, u32)| {
+        first += count;
+        KindStage { layers: first - count..first, kind, tensor }
+    };
+    of.iter().map(&mut stage).collect()
+}
+
+#[test]
+#[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
+fn the_closed_form_is_that_of_sailors_simulator() {
+    let profile = sailor("OPT-350", 1024, 26, &[("a100-40", 64), ("v100-16", 64)]);
+    for (of, data, micro_batch, seconds) in [
+        (vec![(26, 0, 2)], 16, 4, 7.709689),
+        (vec![(13, 0, 1), (13, 0, 1)], 16, 4, 8.323385),
+        (vec![(7, 1, 2), (7, 1, 2), (6, 1, 2), (6, 1, 2)], 8, 2, 14.065180),
+        (vec![(10, 0, 1), (10, 0, 1), (6, 1, 2)], 16, 2, 7.647089),
+    ] {
+        let pipeline = KindPipeline { stages: stages(&of), data, micro_batch, batch: 1024 };
+        let costs = pipeline.costs(&profile).unwrap();
+        assert!((pipeline.iteration_s(&costs) - seconds).abs() < 1e-6, "{of:?}: {}", pipeline.iteration_s(&costs));
+    }
+}
+
+#[test]
+#[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
+fn plans_are_faster_than_those_of_published_planners() {
+    // Sailor's planner, and the most that a plan may take; seconds.
+    for (model, batch, layers, devices, published_s, most_s) in [
+        ("OPT-350", 1024, 26, vec![("a100-40", 32), ("v100-16", 96)], 5.884, 5.05),
+        ("OPT-350", 1024, 26, vec![("a100-40", 80), ("v100-16", 240)], 2.771, 2.43),
+        ("OPT-350", 1024, 26, vec![("a100-40", 128), ("v100-16", 384)], 1.912, 1.912),
+        ("OPT-350", 1024, 26, vec![("a100-40", 32)], 7.993, 7.71),
+    ] {
+        let profile = sailor(model, batch, layers, &devices);
+        let plan = mixed::plan(&profile, batch, &Search::new(None, 0));
+        let pipeline = plan.pipeline.expect("there is a plan");
+        let costs = pipeline.costs(&profile).unwrap();
+        let gap = 1.0 - plan.bound_s / plan.iteration_s;
+        let told = format!("{devices:?}: {:.4} s, gap {gap:.5}, {} cases: {pipeline:?}", plan.iteration_s, plan.cases);
+        println!("{told}");
+        assert_eq!(pipeline.iteration_s(&costs), plan.iteration_s, "{told}");
+        assert!(plan.iteration_s <= most_s && plan.iteration_s < published_s, "{told}");
+        assert!((0.0..0.03).contains(&gap), "{told}");
+        for (stage, cost) in pipeline.stages.iter().zip(&costs) {
+            assert!(cost.memory_bytes() <= profile.kinds[stage.kind].memory_bytes, "{told}");
+        }
+        for (taken, kind) in pipeline.devices(profile.kinds.len()).into_iter().zip(&profile.kinds) {
+            assert!(taken <= u64::from(kind.count), "{told}");
+        }
+    }
+}
+
+/// A small cluster of two kinds with costs in whole numbers.
+fn random(random: &mut SplitMix) -> MixedProfile {
+    let layers = 1 + random.below(6);
+    let mut below = |most: usize| random.below(most) as f64;
+    let kinds: Vec<DeviceKind> = (0..2)
+        .map(|kind| DeviceKind {
+            id: ["a", "b"][kind].into(),
+            count: below(7) as u32 + u32::from(kind == 0),
+            machine: 2,
+            memory_bytes: 30.0 + below(120),
+            usd_per_hour: None,
+        })
+        .collect();
+    let mut costs = vec![];
+    for kind in 0..2 {
+        for tensor in [1, 2] {
+            for micro_batch in [1, 2] {
+                if below(8) == 0.0 {
+                    continue;
+                }
+                let layer = |_| LayerCost {
+                    forward_s: 1.0 + below(9),
+                    backward_s: 1.0 + below(9),
+                    update_s: below(3),
+                    state_bytes: 2.0 + below(12),
+                    activation_bytes: 1.0 + below(6),
+                };
+                let layers = (0..layers).map(layer).collect();
+                costs.push(KindCosts { kind, tensor, micro_batch, layers, reserve_bytes: below(5) });
+            }
+        }
+    }
+    let mut rates = std::collections::BTreeMap::new();
+    for from in 0..2 {
+        for to in 0..2 {
+            for (tensor, degree) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+                let rate = LinkRate::Constant { bytes_per_s: 1.0 + below(20), latency_s: below(3) };
+                rates.insert(((from, tensor), (to, degree)), rate);
+            }
+        }
+    }
+    let mut sizes = || (0..layers).map(|_| 1.0 + below(20)).collect::<Vec<f64>>();
+    let (output_bytes, gradient_bytes) = (sizes(), sizes());
+    let transfers = if below(2) == 0.0 { TransferRule::Sends } else { TransferRule::Sailor };
+    MixedProfile {
+        kinds,
+        costs,
+        output_bytes,
+        gradient_bytes,
+        links: KindLinks { rates, bucket_bytes: 50.0 },
+        transfers,
+    }
+}
+
+/// Fastest pipeline of all, seconds; infinite if none fits.
+fn of_all(profile: &MixedProfile, batch: u32) -> f64 {
+    let layers = profile.output_bytes.len();
+    let mut types: Vec<(usize, u32)> = profile.costs.iter().map(|costs| (costs.kind, costs.tensor)).collect();
+    types.sort_unstable();
+    types.dedup();
+    let mut best = f64::INFINITY;
+    // Bit i of `cuts`: a stage ends after layer i.
+    for cuts in 0..1u32 << (layers - 1) {
+        let mut counts = vec![];
+        let mut first = 0;
+        for layer in 0..layers {
+            if layer + 1 == layers || cuts >> layer & 1 == 1 {
+                counts.push(layer + 1 - first);
+                first = layer + 1;
+            }
+        }
+        for choice in 0..types.len().pow(counts.len() as u32) {
+            let of = |(stage, &count): (usize, &usize)| {
+                let (kind, tensor) = types[choice / types.len().pow(stage as u32) % types.len()];
+                (count, kind, tensor)
+            };
+            let stages = stages(&counts.iter().enumerate().map(of).collect::<Vec<_>>());
+            for data in 1..=profile.devices().min(batch) {
+                for micro_batch in [1, 2] {
+                    let pipeline = KindPipeline { stages: stages.clone(), data, micro_batch, batch };
+                    let there = pipeline
+                        .devices(2)
+                        .into_iter()
+                        .zip(&profile.kinds)
+                        .all(|(taken, kind)| taken <= u64::from(kind.count));
+                    let Some(costs) = there.then(|| pipeline.costs(profile)).flatten() else { continue };
+                    let fits = |(stage, cost): (&KindStage, &plantui::family::mixed::iteration::KindStageCost)| {
+                        cost.memory_bytes() <= profile.kinds[stage.kind].memory_bytes
+                    };
+                    if stages.iter().zip(&costs).all(fits) {
+                        best = best.min(pipeline.iteration_s(&costs));
+                    }
+                }
+            }
+        }
+    }
+    best
+}
+
+#[test]
+fn plans_are_as_fast_as_the_fastest_of_all() {
+    let mut draw = SplitMix::new(7);
+    let (mut feasible, mut exact) = (0, 0);
+    for case in 0..300 {
+        let profile = random(&mut draw);
+        let batch = 1 + draw.below(12) as u32;
+        let plan = mixed::plan(&profile, batch, &Search::new(None, 0));
+        let best = of_all(&profile, batch);
+        assert_eq!(plan.pipeline.is_some(), best.is_finite(), "case {case}");
+        if !best.is_finite() {
+            continue;
+        }
+        feasible += 1;
+        exact += usize::from((plan.iteration_s - best).abs() < 1e-9);
+        assert!(plan.bound_s <= best + 1e-9 && best <= plan.iteration_s + 1e-9, "case {case}: {plan:?}, {best}");
+    }
+    println!("{exact} of {feasible} are exact");
+    assert!(feasible > 150 && exact * 100 >= feasible * 95, "{exact} of {feasible}");
+}
+
+#[test]
+fn more_devices_are_never_slower() {
+    let mut draw = SplitMix::new(11);
+    for case in 0..100 {
+        let mut profile = random(&mut draw);
+        let before = mixed::plan(&profile, 8, &Search::new(None, 0));
+        profile.kinds[draw.below(2)].count += 1;
+        let after = mixed::plan(&profile, 8, &Search::new(None, 0));
+        assert!(after.bound_s <= before.iteration_s + 1e-9, "case {case}: {before:?}, {after:?}");
+    }
+}
