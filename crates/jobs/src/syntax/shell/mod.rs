@@ -34,6 +34,8 @@ const DEEPEST: usize = 24;
 
 /// Deepest nesting of brackets in a script. The parser is recursive.
 const DEEPEST_BRACKETS: usize = 200;
+/// Most opening parentheses in a row. The parser's time doubles with each if they are not closed.
+const MOST_IN_A_ROW: usize = 16;
 
 /// Command of a script.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,7 +169,12 @@ type Wrong = (String, Option<usize>);
 fn parse(text: &str) -> Result<Vec<CompoundList>, Wrong> {
     let mut depth = 0usize;
     for (line, content) in text.lines().enumerate() {
+        let mut row = 0usize;
         for byte in content.bytes() {
+            row = if byte == b'(' { row + 1 } else { 0 };
+            if row > MOST_IN_A_ROW {
+                return Err((format!("has more than {MOST_IN_A_ROW} opening parentheses in a row"), Some(line + 1)));
+            }
             match byte {
                 b'(' | b'{' => depth += 1,
                 b')' | b'}' => depth = depth.saturating_sub(1),

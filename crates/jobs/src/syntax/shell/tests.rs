@@ -132,3 +132,15 @@ fn nothing_makes_it_stop_or_panic() {
     let deep = format!("a=\"{}\"", "$(".repeat(5_000));
     let _ = evaluate(&deep, "a.sh", &BTreeMap::new(), &|_| None);
 }
+
+#[test]
+fn what_the_parser_could_not_end_is_refused() {
+    for (text, line) in [
+        (format!("TP=2\n{}run", "(".repeat(17)), 2),
+        (format!("run {}", "a(".repeat(201)), 1),
+        ("run\nrun\nrun 99999999999>out".into(), 3),
+    ] {
+        let error = evaluate(&text, "a.sh", &BTreeMap::new(), &|_| None).unwrap_err().to_string();
+        assert!(error.contains(&format!("a.sh:{line}")), "{error}");
+    }
+}

@@ -3,7 +3,7 @@
 //!
 //! Stages are in a row. Each is on one kind with one tensor degree, and all have the same number of replicas. For each
 //! number of microbatches only the smallest data degree is tried: a larger one takes more devices for the same steps. Cases
-//! are tried in the order of a lower bound, each by an exact dynamic program ([`labels`]). The objective is the closed form
+//! are tried in the order of a lower bound, each by an exact dynamic program. The objective is the closed form
 //! of [`plantui_core::family::mixed::iteration`]. `O(cases · states · labels · types · layers)`.
 
 mod case;
