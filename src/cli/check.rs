@@ -21,7 +21,7 @@ use crate::{
     family::{self, read::LoadedPlan},
     plan::{
         Measure, Score, Violation,
-        document::{ObjectivePart, SimulationPart, StagePart, WorkloadPart, limits_part, stage_parts, validate_limits},
+        document::{ObjectivePart, SimulationPart, StagePart, WorkloadPart, limits_part, stage_parts},
         figures::{Claims, Figures},
     },
     planner::{self, OptionKind, Search},
@@ -519,7 +519,7 @@ pub(super) fn limits(
     workload: &Workload,
     file: &str,
 ) -> Result<Limits, Failure> {
-    validate_limits(&loaded.limits, file)?;
+    family::validate(workload, &loaded.limits, file)?;
     let overrides = flags.overrides().or(&loaded.limits);
     let limits = family::resolve(workload, &overrides).map_err(|missing| Failure::lacks(&workload.source, &missing))?;
     loaded.under(&limits);

@@ -133,7 +133,7 @@ fn absurd_degrees_are_refused_and_no_crash() {
     }
     let folder = Folder::new();
     let told = refusal(&["check", TINY, &folder.file("plan.json", plan.to_string())]);
-    assert!(told.contains("stages[0].data_parallel is 4294967295, and a plan has no more than 1048576"), "{told}");
+    assert!(told.contains("stages[0].data_parallel is 4294967295, and a plan has no more than 10000"), "{told}");
     // More than there are is a violation.
     for stage in plan["stages"].as_array_mut().unwrap() {
         stage["data_parallel"] = value!(999);
@@ -216,7 +216,7 @@ fn what_a_plan_claims_is_judged_or_refused() {
         ("/workload/edges", value!(99), "belongs to another workload"),
         ("/stages/0/choices/0", value!(7), "stages[0].choices.0 is the number `7`, must be a string"),
         ("/stages/0/data_parallel", value!(1.5), "must be a whole number from 0"),
-        ("/limits/devices", value!(2000000), "limits.devices is 2000000, must be a whole number from 1 to 1048576"),
+        ("/limits/devices", value!(20000), "limits.devices is 20000, must be a whole number from 1 to 10000"),
         ("/lower_bound", value!(-1.0), "lower_bound is -1, and no measure of plans is below 0"),
     ] {
         let error = refusal(&["check", TINY, &edited(path, to)]);

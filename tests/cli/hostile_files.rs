@@ -207,7 +207,7 @@ fn degrees_that_no_plan_has_are_refused_before_anything_is_made_for_them() {
         ] {
             let told = refusal(call);
             let place = format!("stages[0].{field} is 4000000000");
-            assert!(told.contains(&place) && told.contains("no more than 1048576 devices"), "{call:?}: {told}");
+            assert!(told.contains(&place) && told.contains("no more than 10000 devices"), "{call:?}: {told}");
         }
     }
     // One after the other, each within the limit.

@@ -285,7 +285,7 @@ fn a_change_is_told_bright_for_a_second_then_calm() {
 #[test]
 fn thousands_of_devices_share_cells_and_that_is_said() {
     let mut request = native(&Arc::new(workload::builtin()));
-    request.overrides.set(LimitKind::Devices, Some(20_000));
+    request.overrides.set(LimitKind::Devices, Some(10_000));
     let mut screen = overview(request, 80, 24);
     let text = screen.text();
     assert!(map_title(&text).contains("a cell for every "), "{text}");

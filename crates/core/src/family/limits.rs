@@ -3,7 +3,10 @@
 use super::Family;
 use crate::{
     cluster::{GivenLimits, LimitError, LimitKind, Limits, Machines},
-    family, units,
+    family,
+    plan::document::validate_limits,
+    source::LoadError,
+    units,
     workload::Workload,
 };
 
@@ -72,6 +75,21 @@ pub fn assumed(workload: &Workload, overrides: &GivenLimits) -> Vec<String> {
         ));
     }
     all
+}
+
+/// Refuses limits of a plan's file that no plan of the workload can have. Names the file and the field.
+///
+/// # Errors
+/// [`LoadError`] for the first wrong value.
+pub fn validate(workload: &Workload, limits: &GivenLimits, source: &str) -> Result<(), LoadError> {
+    validate_limits(limits, source)?;
+    match limits.devices().map(|devices| fits(workload, devices)) {
+        Some(Err(LimitError::TooManyDevices { devices, most })) => {
+            let problem = format!("is {devices}, must be a whole number from 1 to {most}");
+            Err(LoadError::at(source, "limits.devices", problem, ""))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn missing(family: &dyn Family, kind: LimitKind) -> LimitError {

@@ -39,7 +39,7 @@ use crate::{
 };
 
 pub use check::check;
-pub use limits::{assumed, fits, resolve};
+pub use limits::{assumed, fits, resolve, validate};
 pub use program::{pipeline, pipeline_unless};
 
 use check::Labels;

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::{operators::operator_parts, pipeline::result_file, placement::split_file};
 use crate::{
     cluster::{
-        GivenLimits, Limits, MOST_DEVICES,
+        GivenLimits, Limits,
         topology::{self, Topology},
     },
     family,
@@ -282,7 +282,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         last_states.extend(part.last_state);
         plan.stages.push(Stage { nodes, choices, data_parallel, tensor_parallel, devices: part.devices });
     }
-    check_device_count(&plan, ("data_parallel", "tensor_parallel"), source)?;
+    check_device_count(workload, &plan, ("data_parallel", "tensor_parallel"), source)?;
     if !last_states.is_empty() {
         plan.basis = Basis::States(last_states);
     }
@@ -332,10 +332,15 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     Ok(LoadedPlan { plan, limits, planner, recipe, training, options, claims, figures, kind, notes, accelerators })
 }
 
-/// Refuses a plan with too many devices, before data is allocated for each of them. The fields are those of a stage's
-/// degrees.
-pub(crate) fn check_device_count(plan: &Plan, (data, tensor): (&str, &str), source: &str) -> Result<(), LoadError> {
-    let most = u64::from(MOST_DEVICES);
+/// Refuses a plan with more devices than plans of the workload may have, before data is allocated for each of them. The
+/// fields are those of a stage's degrees.
+pub(crate) fn check_device_count(
+    workload: &Workload,
+    plan: &Plan,
+    (data, tensor): (&str, &str),
+    source: &str,
+) -> Result<(), LoadError> {
+    let most = u64::from(family::of(workload).most_devices());
     let mut all = 0;
     for (i, stage) in plan.stages.iter().enumerate() {
         let (replicas, degree) = (u64::from(stage.data_parallel), u64::from(stage.tensor_parallel));

@@ -9,7 +9,7 @@ use super::compared::{Compared, JOB};
 use crate::{
     cluster::{GivenLimits, LimitError, LimitKind, Limits},
     family::{self, read::LoadedPlan},
-    plan::{Plan, document::validate_limits},
+    plan::Plan,
     planner::{self, Options, PlannerInfo, Problem, Search},
     simulate::Setup,
     source::{LoadError, error::printable},
@@ -143,17 +143,14 @@ pub(in crate::tui) fn of_job(plan: Plan, terms: &PinTerms) -> Compared {
 
 /// Limits of a file, completed by those in force.
 fn limits(loaded: &LoadedPlan, terms: &PinTerms, source: &str) -> Result<Limits, LoadError> {
-    validate_limits(&loaded.limits, source)?;
+    family::validate(&terms.workload, &loaded.limits, source)?;
     let overrides = loaded.limits.or(&GivenLimits::from(&terms.limits));
     family::resolve(&terms.workload, &overrides).map_err(|error| match error {
         LimitError::Missing { label, example, .. } => {
             let repair = format!("add it to the plan's limits, for example {example}");
             LoadError::at(source, format!("limits.{label}"), "is missing, and the workload states none", repair)
         }
-        LimitError::TooManyDevices { most, .. } => {
-            let problem = format!("is more than {most}, the most for such a workload");
-            LoadError::at(source, "limits.devices", problem, "plan on fewer devices")
-        }
+        error @ LimitError::TooManyDevices { .. } => LoadError::file(source, error.to_string(), ""),
     })
 }
 

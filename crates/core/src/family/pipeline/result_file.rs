@@ -138,7 +138,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
             devices: vec![],
         });
     }
-    check_device_count(&plan, ("dataParallelDegree", "tensorParallelDegree"), source)?;
+    check_device_count(workload, &plan, ("dataParallelDegree", "tensorParallelDegree"), source)?;
     Ok(LoadedPlan {
         plan: family::of(workload).numbered(plan, workload.limits.devices()),
         limits: GivenLimits::default(),
