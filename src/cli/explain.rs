@@ -171,6 +171,10 @@ impl ExplainArgs {
         let Some(base) = ExplainedPlan::new(planner, &planned.problem, &planned.outcome, planned.score.as_ref()) else {
             return Ok((planned, None));
         };
+        let base = match &planned.simulation {
+            Some(simulation) => base.simulated(&simulation.pipeline, &simulation.timeline),
+            None => base,
+        };
         let mut explanation = Explanation::default();
         let questions = base.questions();
         let asking = whole.part(all);

@@ -176,8 +176,11 @@ fn average(plan: &Plan, of: fn(&plantui_core::plan::Stage) -> u32) -> f64 {
     sum / (nodes.max(1) as f64)
 }
 
-/// Share of links in the time of the slowest stage.
+/// Share of links in the time of the slowest stage, if no pass hides them.
 fn links(base: &ExplainedPlan) -> String {
+    if base.hides_transfers {
+        return "the all-reduce, and transfers that no pass hides, prolong the iteration".into();
+    }
     let Some(stage) = base.score.bottleneck().map(|stage| &base.score.stages[stage]) else { return String::new() };
     let share = (stage.communication_s + stage.sync_s) / stage.load_s;
     if share.is_finite() && share > NOTICEABLE {

@@ -23,10 +23,13 @@ mod question;
 use plantui_core::{
     cluster::LimitKind,
     family,
-    plan::{Plan, Score},
+    plan::{Measure, Plan, Score},
+    simulate::{Pipeline, Timeline},
     workload::Workload,
 };
 use plantui_planners::{Outcome, Planner, Problem, Status};
+
+use crate::pace::Pace;
 
 pub use answer::{Certainty, Replan};
 pub use bottleneck::{BusyLink, PlanBottleneck, TimeShare, stage_name};
@@ -52,6 +55,8 @@ pub struct ExplainedPlan {
     pub plan: Plan,
     /// Independent score of the plan.
     pub score: Score,
+    /// True if passes hide transfers in the simulated iteration that the plan minimises.
+    pub hides_transfers: bool,
 }
 
 impl ExplainedPlan {
@@ -65,7 +70,16 @@ impl ExplainedPlan {
         let score = score.filter(|score| score.is_valid())?.clone();
         let plan = outcome.plan.clone()?;
         let proven_among = outcome.proven_among.clone();
-        Some(ExplainedPlan { planner, problem: problem.clone(), status: outcome.status, proven_among, plan, score })
+        let (problem, status) = (problem.clone(), outcome.status);
+        Some(ExplainedPlan { planner, problem, status, proven_among, plan, score, hides_transfers: false })
+    }
+
+    /// Same base with what its simulated iteration tells.
+    #[must_use]
+    pub fn simulated(mut self, pipeline: &Pipeline, timeline: &Timeline) -> Self {
+        let iteration = self.plan.measure == Measure::IterationTime;
+        self.hides_transfers = iteration && Pace::of_timeline(self.plan.measure, pipeline, timeline).is_some();
+        self
     }
 
     /// Value of the plan, in the unit of [`ExplainedPlan::show`].
