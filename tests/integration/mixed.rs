@@ -7,15 +7,15 @@ use plantui::{
     planner::{Search, joint::mixed},
     random::SplitMix,
     workload::{
-        formats::sailor::{SailorTables, SailorTraining, ZoneDevices},
+        formats::sailor::{SailorModel, SailorTables, ZoneDevices},
         mixed::{DeviceKind, KindCosts, KindLinks, LayerCost, LinkRate, MixedProfile, TransferRule},
     },
 };
 
 /// Costs of a published model on these devices.
-fn sailor(model: &str, batch: u32, layers: usize, devices: &[(&str, u32)]) -> MixedProfile {
+fn sailor(model: &str, layers: usize, devices: &[(&str, u32)]) -> MixedProfile {
     let tables = SailorTables::read(&reference::root().join("sailor")).unwrap();
-    let training = SailorTraining { model: model.into(), global_batch_size: batch, num_all_layers: layers };
+    let model = SailorModel { name: model.into(), layers };
     let price = |kind: &str| [("a100-40", 3.673385), ("v100-16", 2.859998)].into_iter().find(|own| own.0 == kind);
     let of = |&(kind, count): &(&str, u32)| ZoneDevices {
         kind: kind.into(),
@@ -23,7 +23,7 @@ fn sailor(model: &str, batch: u32, layers: usize, devices: &[(&str, u32)]) -> Mi
         count,
         usd_per_hour: price(kind).map(|own| own.1),
     };
-    tables.profile(&training, &devices.iter().map(of).collect::<Vec<_>>()).unwrap()
+    tables.profile(&model, &devices.iter().map(of).collect::<Vec<_>>()).unwrap()
 }
 
 /// Stages of these numbers of layers, each with its kind and tensor degree.
@@ -39,7 +39,7 @@ fn stages(of: &[(usize, usize, u32)]) -> Vec<KindStage> {
 #[test]
 #[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
 fn the_closed_form_is_that_of_sailors_simulator() {
-    let profile = sailor("OPT-350", 1024, 26, &[("a100-40", 64), ("v100-16", 64)]);
+    let profile = sailor("OPT-350", 26, &[("a100-40", 64), ("v100-16", 64)]);
     for (of, data, micro_batch, seconds) in [
         (vec![(26, 0, 2)], 16, 4, 7.709689),
         (vec![(13, 0, 1), (13, 0, 1)], 16, 4, 8.323385),
@@ -62,8 +62,8 @@ fn plans_are_faster_than_those_of_published_planners() {
         ("OPT-350", 1024, 26, vec![("a100-40", 128), ("v100-16", 384)], 1.912, 1.912),
         ("OPT-350", 1024, 26, vec![("a100-40", 32)], 7.993, 7.71),
     ] {
-        let profile = sailor(model, batch, layers, &devices);
-        let plan = mixed::plan(&profile, batch, &Search::new(None, 0));
+        let profile = sailor(model, layers, &devices);
+        let plan = mixed::plan(&profile, batch, &Search::new(None, 0)).unwrap();
         let pipeline = plan.pipeline.expect("there is a plan");
         let costs = pipeline.costs(&profile).unwrap();
         let gap = 1.0 - plan.bound_s / plan.iteration_s;
@@ -79,6 +79,57 @@ fn plans_are_faster_than_those_of_published_planners() {
             assert!(taken <= u64::from(kind.count), "{told}");
         }
     }
+}
+
+#[test]
+#[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
+fn an_iteration_costs_the_devices_that_it_takes() {
+    let mut profile = sailor("OPT-350", 26, &[("a100-40", 32), ("v100-16", 96)]);
+    let taken = stages(&[(9, 1, 4), (4, 1, 2), (13, 0, 2)]);
+    let pipeline = KindPipeline { stages: taken, data: 16, micro_batch: 2, batch: 1024 };
+    assert_eq!(pipeline.devices(2), [32, 96]);
+    let usd = pipeline.usd(&profile, 3600.0).unwrap();
+    assert!((usd - (32.0 * 3.673385 + 96.0 * 2.859998)).abs() < 1e-9, "{usd}");
+    profile.kinds[1].usd_per_hour = None;
+    assert_eq!(pipeline.usd(&profile, 3600.0), None, "one price is not known");
+}
+
+#[test]
+#[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
+fn what_the_tables_lack_is_named() {
+    let tables = SailorTables::read(&reference::root().join("sailor")).unwrap();
+    let device = |kind: &str, zone: Option<&str>| {
+        vec![ZoneDevices { kind: kind.into(), zone: zone.map(Into::into), count: 8, usd_per_hour: None }]
+    };
+    for (model, layers, devices, part) in [
+        ("GPT-5", 26, device("a100-40", None), "no tables for the model `GPT-5`"),
+        ("OPT-350", 27, device("a100-40", None), "no sizes for all 27 layers of `OPT-350`"),
+        ("OPT-350", 26, device("h100", None), "no times of `OPT-350` on `h100`"),
+        ("OPT-350", 26, device("a100-40", Some("mars")), "no links of A100-40 in mars"),
+    ] {
+        let error = tables.profile(&SailorModel { name: model.into(), layers }, &devices).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let model = SailorModel { name: "OPT-350".into(), layers: 26 };
+    let both = [device("a100-40", Some("us-west1-b")), device("a100-40", Some("us-central1-a"))].concat();
+    let ids: Vec<String> = tables.profile(&model, &both).unwrap().kinds.into_iter().map(|kind| kind.id).collect();
+    assert_eq!(ids, ["a100-40@us-west1-b", "a100-40@us-central1-a"]);
+}
+
+#[test]
+fn a_stopped_search_bounds_nothing_that_it_has_not_seen() {
+    let (profile, search) = (random(&mut SplitMix::new(1)), Search::new(None, 0));
+    search.cancel();
+    let plan = mixed::plan(&profile, 8, &search).unwrap();
+    assert!(plan.stopped && plan.pipeline.is_none() && plan.bound_s == 0.0, "{plan:?}");
+}
+
+#[test]
+fn five_kinds_are_refused() {
+    let mut profile = random(&mut SplitMix::new(1));
+    profile.kinds.extend(std::iter::repeat_n(profile.kinds[0].clone(), 3));
+    let error = mixed::plan(&profile, 8, &Search::new(None, 0)).unwrap_err().to_string();
+    assert_eq!(error, "has 5 kinds of devices; at most 4 are planned: leave some out");
 }
 
 /// A small cluster of two kinds with costs in whole numbers.
@@ -187,7 +238,7 @@ fn plans_are_as_fast_as_the_fastest_of_all() {
     for case in 0..300 {
         let profile = random(&mut draw);
         let batch = 1 + draw.below(12) as u32;
-        let plan = mixed::plan(&profile, batch, &Search::new(None, 0));
+        let plan = mixed::plan(&profile, batch, &Search::new(None, 0)).unwrap();
         let best = of_all(&profile, batch);
         assert_eq!(plan.pipeline.is_some(), best.is_finite(), "case {case}");
         if !best.is_finite() {
@@ -206,9 +257,9 @@ fn more_devices_are_never_slower() {
     let mut draw = SplitMix::new(11);
     for case in 0..100 {
         let mut profile = random(&mut draw);
-        let before = mixed::plan(&profile, 8, &Search::new(None, 0));
+        let before = mixed::plan(&profile, 8, &Search::new(None, 0)).unwrap();
         profile.kinds[draw.below(2)].count += 1;
-        let after = mixed::plan(&profile, 8, &Search::new(None, 0));
+        let after = mixed::plan(&profile, 8, &Search::new(None, 0)).unwrap();
         assert!(after.bound_s <= before.iteration_s + 1e-9, "case {case}: {before:?}, {after:?}");
     }
 }

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 /// Kind of device of a cluster, in one place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceKind {
-    /// Name, such as `a100-40`; with its zone if the cluster has several.
+    /// Name, such as `a100-40`, or `a100-40@us-west1-b` where a zone was asked for.
     pub id: String,
     /// Number of devices that a plan may use.
     pub count: u32,
-    /// Devices of a machine: the largest tensor degree.
+    /// Devices of a machine; tensor degrees divide it.
     pub machine: u32,
     /// Memory of a device, bytes.
     pub memory_bytes: f64,
@@ -141,7 +141,7 @@ impl TransferRule {
 /// Costs of a chain of layers on a cluster of several kinds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MixedProfile {
-    /// Kinds, in the order of their devices' numbers.
+    /// Kinds.
     pub kinds: Vec<DeviceKind>,
     /// Costs, for some kinds, tensor degrees and micro-batches.
     pub costs: Vec<KindCosts>,
@@ -166,44 +166,11 @@ impl MixedProfile {
     pub fn devices(&self) -> u32 {
         self.kinds.iter().fold(0, |sum, kind| sum.saturating_add(kind.count))
     }
-
-    /// Number of the first device of a kind.
-    pub fn first_device(&self, kind: usize) -> u32 {
-        self.kinds[..kind].iter().map(|kind| kind.count).sum()
-    }
-
-    /// Kind of a device by its number.
-    pub fn kind_of(&self, device: u32) -> Option<usize> {
-        let mut after = 0u32;
-        self.kinds.iter().position(|kind| {
-            after = after.saturating_add(kind.count);
-            device < after
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn kind(id: &str, count: u32) -> DeviceKind {
-        DeviceKind { id: id.into(), count, machine: 4, memory_bytes: 16e9, usd_per_hour: None }
-    }
-
-    #[test]
-    fn devices_are_numbered_kind_by_kind() {
-        let profile = MixedProfile {
-            kinds: vec![kind("a", 3), kind("b", 0), kind("c", 2)],
-            costs: vec![],
-            output_bytes: vec![],
-            gradient_bytes: vec![],
-            links: KindLinks::default(),
-            transfers: TransferRule::Sends,
-        };
-        assert_eq!((profile.devices(), profile.first_device(2)), (5, 3));
-        let kinds: Vec<Option<usize>> = (0..6).map(|device| profile.kind_of(device)).collect();
-        assert_eq!(kinds, [Some(0), Some(0), Some(0), Some(2), Some(2), None]);
-    }
 
     #[test]
     fn gradients_are_reduced_bucket_by_bucket() {

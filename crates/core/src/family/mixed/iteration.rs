@@ -80,7 +80,7 @@ impl KindPipeline {
     /// Costs of every stage. `None` if the profile lacks a kind with a tensor degree and this micro-batch.
     pub fn costs(&self, profile: &MixedProfile) -> Option<Vec<KindStageCost>> {
         let count = self.stages.len();
-        let sender = |stage: &KindStage| (stage.kind, stage.tensor.min(profile.kinds[stage.kind].machine));
+        let sender = |stage: &KindStage| (stage.kind, stage.tensor);
         let sent = |layer: usize| profile.output_bytes[layer] * f64::from(self.micro_batch);
         let cost = |(index, stage): (usize, &KindStage)| {
             let own = profile.costs(stage.kind, stage.tensor, self.micro_batch)?;

@@ -1,9 +1,9 @@
 //! Tables of Sailor (SOSP 2025): times by model, kind, micro-batch, tensor degree and layer; sizes by model, tensor degree
-//! and layer; rates of links by zone and kind; devices of a machine.
+//! and layer; rates of links by zone and kind; devices and memory of a machine.
 //!
-//! The tables are those of `profiles_tmp.json`, `llm_info.json`, `multizone_bandwidths_het.json`,
-//! `basic_cluster_config.json` and `communication_cost.json` in one folder. A file `training_config_*.json` names the
-//! model and the batch. `O(kinds · degrees · layers)`.
+//! They are `profiles_tmp.json`, `llm_info.json`, `multizone_bandwidths_het.json` and `basic_cluster_config.json` of one
+//! folder. Not used: the sizes of inputs, the sizes in bytes (which repeat the counts), the rate beside a link's
+//! coefficients, and prices of traffic in `communication_cost.json`. `O(kinds · degrees · layers)`.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -24,15 +24,13 @@ const RESERVE: [f64; 2] = [2e9, 3e9];
 /// Bytes of gradients that are reduced at once.
 const BUCKET: f64 = 5e8;
 
-/// `training_config_*.json`: a model and how it is trained.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct SailorTraining {
-    /// Name of the model in the tables.
-    pub model: String,
-    /// Sequences of an iteration.
-    pub global_batch_size: u32,
-    /// Layers with the embedding and the head.
-    pub num_all_layers: usize,
+/// Model of the tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SailorModel {
+    /// Name in the tables.
+    pub name: String,
+    /// Layers with the embedding and the head: `num_all_layers` of its training configuration.
+    pub layers: usize,
 }
 
 type ByKey<T> = BTreeMap<String, T>;
@@ -132,14 +130,14 @@ impl SailorTables {
     ///
     /// # Errors
     /// [`LoadError`] for a model, kind or zone that the tables lack.
-    pub fn profile(&self, training: &SailorTraining, devices: &[ZoneDevices]) -> Result<MixedProfile, LoadError> {
-        let model = training.model.as_str();
+    pub fn profile(&self, asked: &SailorModel, devices: &[ZoneDevices]) -> Result<MixedProfile, LoadError> {
+        let model = asked.name.as_str();
         let listed = |names: Vec<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let (Some(times), Some(sizes)) = (self.times.get(model), self.sizes.get(model)) else {
             let known = listed(self.times.keys().filter(|own| self.sizes.contains_key(*own)).collect());
             return Err(self.error(format!("has no tables for the model `{model}`"), format!("choose one of {known}")));
         };
-        let layers = training.num_all_layers;
+        let layers = asked.layers;
         let whole = sizes.get("1").ok_or_else(|| {
             self.error(format!("has no sizes of `{model}` for tensor degree 1"), "use the published llm_info.json")
         })?;
@@ -173,11 +171,13 @@ impl SailorTables {
                     self.error(format!("does not tell the machines of {name}"), "add it to basic_cluster_config.json")
                 );
             };
+            let id = name.to_ascii_lowercase();
+            let id = zone.as_ref().map_or_else(|| id.clone(), |zone| format!("{id}@{zone}"));
             let zone = zone.as_deref().or_else(|| self.zone()).unwrap_or_default();
             let index = profile.kinds.len();
             names.push((zone, name));
             profile.kinds.push(DeviceKind {
-                id: name.to_ascii_lowercase(),
+                id,
                 count: *count,
                 machine: machine.gpus_per_node,
                 memory_bytes: machine.mem_per_gpu,

@@ -11,7 +11,7 @@ use plantui_core::family::mixed::iteration::{KindPipeline, KindStage};
 
 use super::case::{Case, Rest};
 
-/// Most kinds of devices in a cluster: their counts are packed into one number.
+/// Most kinds of devices in a cluster.
 pub(super) const MOST_KINDS: usize = 4;
 
 /// No label: the end of the pipeline.
@@ -28,8 +28,8 @@ struct Label {
     /// Compute and transfers of the first stage, seconds; its gradients go to the nearest type.
     open_s: f64,
     /// First layer, and type of the first stage.
-    first: u16,
-    own: u16,
+    first: u32,
+    own: u32,
     /// Label of the stages after it.
     later: u32,
 }
@@ -44,10 +44,10 @@ impl Label {
 }
 
 /// Units (tensor degrees of stages) used of each kind.
-type Used = [u16; MOST_KINDS];
+type Used = [u32; MOST_KINDS];
 
 /// First layer, units used, and type of the first stage.
-type State = (u16, Used, u16);
+type State = (u32, Used, u32);
 
 /// Result of a case.
 #[derive(Debug, Default)]
@@ -86,11 +86,11 @@ impl<'a> Labels<'a> {
             through_s: 0.0,
             reduction_s: 0.0,
             open_s: 0.0,
-            first: layers as u16,
+            first: layers as u32,
             own: 0,
             later: NONE,
         };
-        let mut now: Vec<(State, Vec<Label>)> = vec![((layers as u16, [0; MOST_KINDS], u16::MAX), vec![start])];
+        let mut now: Vec<(State, Vec<Label>)> = vec![((layers as u32, [0; MOST_KINDS], NONE), vec![start])];
         for placed in 0..layers {
             if stopped() {
                 result.stopped = true;
@@ -142,7 +142,7 @@ impl<'a> Labels<'a> {
         let end = end as usize;
         for (own, stage) in case.types.iter().enumerate() {
             let mut used = used;
-            used[stage.kind] += stage.tensor as u16;
+            used[stage.kind] += stage.tensor;
             let Some(left) = self.left(&used) else { continue };
             for first in (0..end).rev().take_while(|&first| stage.fits(first, end, placed + 1)) {
                 let rest = case.rest(placed + 1, first);
@@ -164,8 +164,8 @@ impl<'a> Labels<'a> {
                         through_s: label.through_s + more_s + open_s,
                         reduction_s: label.reduction_s.max(reduction_s),
                         open_s,
-                        first: first as u16,
-                        own: own as u16,
+                        first: first as u32,
+                        own: own as u32,
                         later: from + number as u32,
                     };
                     let (through_s, reduction_s) =
@@ -184,7 +184,7 @@ impl<'a> Labels<'a> {
                     if !case.holds(placed + 1, first, &left, budget_s) {
                         continue;
                     }
-                    insert(next.entry((first as u16, used, own as u16)).or_default(), longer);
+                    insert(next.entry((first as u32, used, own as u32)).or_default(), longer);
                 }
             }
         }
@@ -193,7 +193,7 @@ impl<'a> Labels<'a> {
     /// Devices left of each kind; `None` if more are used than there are.
     fn left(&self, used: &Used) -> Option<Vec<u32>> {
         let kinds = self.case.profile.kinds.iter().zip(used);
-        kinds.map(|(kind, &units)| kind.count.checked_sub(u32::from(units) * self.case.data)).collect()
+        kinds.map(|(kind, &units)| kind.count.checked_sub(units.saturating_mul(self.case.data))).collect()
     }
 
     /// Pipeline that begins with a label.

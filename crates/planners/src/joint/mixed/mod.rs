@@ -2,7 +2,8 @@
 //! least iteration time.
 //!
 //! Stages are in a row. Each is on one kind with one tensor degree, and all have the same number of replicas. For each
-//! number of microbatches only the smallest data degree is tried: a larger one takes more devices for the same steps. Cases
+//! number of microbatches only the smallest data degree is tried: a larger one takes more devices for the same steps, and
+//! reduces gradients over more of them. Cases
 //! are tried in the order of a lower bound, each by an exact dynamic program. The objective is the closed form
 //! of [`plantui_core::family::mixed::iteration`]. `O(cases · states · labels · types · layers)`.
 
@@ -12,7 +13,7 @@ mod labels;
 use plantui_core::{family::mixed::iteration::KindPipeline, search::Search, workload::mixed::MixedProfile};
 
 use case::Case;
-use labels::Labels;
+use labels::{Labels, MOST_KINDS};
 
 /// Plan with the least iteration time.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +30,16 @@ pub struct MixedPlan {
     pub stopped: bool,
 }
 
+impl MixedPlan {
+    const NONE: MixedPlan =
+        MixedPlan { pipeline: None, iteration_s: f64::INFINITY, bound_s: f64::INFINITY, cases: 0, stopped: false };
+}
+
+/// More kinds of devices than are planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("has {0} kinds of devices; at most {MOST_KINDS} are planned: leave some out")]
+pub struct TooManyKinds(usize);
+
 /// Data degrees, one for each number of microbatches of a replica: the smallest.
 fn data_degrees(batch: u32, micro_batch: u32, devices: u32) -> Vec<u32> {
     let microbatches = |data: u32| batch.div_ceil(micro_batch.saturating_mul(data).max(1));
@@ -37,7 +48,13 @@ fn data_degrees(batch: u32, micro_batch: u32, devices: u32) -> Vec<u32> {
 }
 
 /// Plans a batch on a cluster.
-pub fn plan(profile: &MixedProfile, batch: u32, search: &Search) -> MixedPlan {
+///
+/// # Errors
+/// [`TooManyKinds`].
+pub fn plan(profile: &MixedProfile, batch: u32, search: &Search) -> Result<MixedPlan, TooManyKinds> {
+    if profile.kinds.len() > MOST_KINDS {
+        return Err(TooManyKinds(profile.kinds.len()));
+    }
     let mut sizes: Vec<u32> = profile.costs.iter().map(|costs| costs.micro_batch).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -46,7 +63,8 @@ pub fn plan(profile: &MixedProfile, batch: u32, search: &Search) -> MixedPlan {
     for &micro_batch in &sizes {
         for data in data_degrees(batch, micro_batch, profile.devices()) {
             if search.cancelled() {
-                break;
+                // Cases that are not there yet may hold anything.
+                return Ok(MixedPlan { stopped: true, bound_s: 0.0, ..MixedPlan::NONE });
             }
             let case = Case::new(profile, batch, data, micro_batch);
             let rest = case.rest(0, layers);
@@ -57,13 +75,7 @@ pub fn plan(profile: &MixedProfile, batch: u32, search: &Search) -> MixedPlan {
         }
     }
     cases.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut found = MixedPlan {
-        pipeline: None,
-        iteration_s: f64::INFINITY,
-        bound_s: f64::INFINITY,
-        cases: 0,
-        stopped: search.cancelled(),
-    };
+    let mut found = MixedPlan::NONE;
     for (number, (bound_s, case)) in cases.iter().enumerate() {
         if search.cancelled() {
             // Cases that were not searched may hold anything above their own bounds.
@@ -85,5 +97,5 @@ pub fn plan(profile: &MixedProfile, batch: u32, search: &Search) -> MixedPlan {
         }
     }
     found.bound_s = found.bound_s.min(found.iteration_s);
-    found
+    Ok(found)
 }
