@@ -68,10 +68,9 @@ def check(folder):
 
 
 if __name__ == "__main__":
-    match sys.argv[1:]:
-        case ["supports", _]:
-            pass
-        case ["--check", folder]:
-            sys.exit(min(check(Path(folder)), 1))
-        case _:
-            preprocess()
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["--check"]:
+        sys.exit(min(check(Path(arguments[1])), 1))
+    # mdBook asks first whether a renderer is supported: all are.
+    if arguments[:1] != ["supports"]:
+        preprocess()

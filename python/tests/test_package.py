@@ -233,6 +233,8 @@ def test_tables_and_pictures(tiny: plantui.Workload) -> None:
     for result in (plan, both, points, trained.layouts, plan.simulate()):
         assert result.plot().get_xlabel()
     matplotlib.pyplot.close("all")
+    limit = plantui.explain(tiny).bottleneck
+    assert limit and limit.stage in limit.alike and str(limit) in repr(plantui.explain(tiny))
     shown = [*results, plantui.explain(tiny), plantui.lint(tiny), plantui.planners(), plan.check(), plan.simulate()]
     for result in shown:
         assert result._repr_html_().startswith("<table>") and "\n" not in repr(result)

@@ -50,7 +50,7 @@ struct File {
     /// Sources of figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sources: Vec<Origin>,
-    /// What a reader of the figures should know.
+    /// Remarks on the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }

@@ -94,9 +94,9 @@ struct RawOperatorFile {
     cutoff: Option<f64>,
     /// Operators; each comes after those that it reads from.
     operators: Vec<Object<RawOperator>>,
-    /// What made the file.
+    /// Command that made the file.
     provenance: Option<OwnField<String>>,
-    /// What the figures assume.
+    /// Assumptions of the figures.
     assumptions: Option<OwnField<Vec<String>>>,
 }
 
