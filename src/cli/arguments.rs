@@ -12,11 +12,12 @@ use super::{
     job_input::GivenFact,
     profile_input::ProfileArgs,
     topology_input::{TopologyArgs, TopologyArgument},
-    training_input::TrainingArgs,
+    training_input::{self, TrainingArgs},
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
     export::formats::{self, PlanFormat},
+    family::mixed::{self, KindCount},
     plan::Plan,
     planner,
     study::sweep::LimitValues,
@@ -28,7 +29,8 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits (default: those of the workload)")]
 pub(crate) struct LimitArgs {
-    /// Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each costs
+    /// Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each costs. Kinds,
+    /// such as 16xh100,32xa100-80, are planned together
     #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = several_devices)]
     pub devices: Option<Counts>,
     /// CPUs that can run nodes beside the devices (device placement)
@@ -65,28 +67,40 @@ pub(crate) struct LimitArgs {
     pub profile: ProfileArgs,
 }
 
-/// Values of a limit to plan for, one after the other.
+/// Values of a limit to plan for, one after the other, or one number of devices for each of several kinds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Counts(Vec<u32>);
+pub(crate) struct Counts {
+    values: Vec<u32>,
+    kinds: Vec<KindCount>,
+}
 
 /// Most values of one limit in one command.
 const MOST_VALUES: usize = 32;
 
 impl Counts {
+    fn of(values: Vec<u32>) -> Self {
+        Counts { values, kinds: vec![] }
+    }
+
     /// The only value, or the first of several.
     pub(crate) fn first(&self) -> u32 {
-        self.0[0]
+        self.values[0]
     }
 
     /// Largest value.
     fn largest(&self) -> u32 {
-        self.0.iter().copied().max().unwrap_or(0)
+        self.values.iter().copied().max().unwrap_or(0)
     }
 
     /// True if there are several.
     fn are_several(&self) -> bool {
-        self.0.len() > 1
+        self.values.len() > 1
     }
+}
+
+/// Workload on these kinds of devices.
+fn on_kinds(workload: &Workload, kinds: &[KindCount]) -> Result<Workload, Failure> {
+    mixed::over(workload, kinds).map_err(|error| Failure::refused(format!("--devices: {error}"), ""))
 }
 
 impl LimitArgs {
@@ -104,7 +118,10 @@ impl LimitArgs {
     /// [`Failure`] if the hardware's file cannot be read.
     pub(super) fn job_facts(&self) -> Result<Vec<GivenFact>, Failure> {
         let single = |counts: &Option<Counts>| {
-            counts.as_ref().filter(|counts| !counts.are_several()).map(|counts| counts.first().to_string())
+            counts
+                .as_ref()
+                .filter(|counts| !counts.are_several() && counts.kinds.is_empty())
+                .map(|counts| counts.first().to_string())
         };
         let tokens = match self.training.sequence_length[..] {
             [tokens] => Some(tokens.to_string()),
@@ -148,7 +165,31 @@ impl LimitArgs {
         if let (Some(topology), Some(devices)) = (&*self.topology, &self.devices) {
             topology.has(devices.largest().into())?;
         }
-        self.profile.over(self.training.over(read, &[], self.topology.as_deref())?)
+        let read = self.profile.over(self.training.over(read, &[], self.topology.as_deref())?)?;
+        self.over_kinds(read)
+    }
+
+    /// Numbers of devices by kind, if they are given so.
+    fn kinds(&self) -> Option<&[KindCount]> {
+        self.devices.as_ref().map(|counts| counts.kinds.as_slice()).filter(|kinds| !kinds.is_empty())
+    }
+
+    /// Workload on the kinds of devices that the flag names.
+    ///
+    /// # Errors
+    /// [`Failure`] if it has no costs on one of them, or flags for one kind are given.
+    fn over_kinds(&self, workload: Workload) -> Result<Workload, Failure> {
+        let Some(kinds) = self.kinds() else { return Ok(workload) };
+        let for_one = [
+            ("--hardware", self.training.hardware.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--topology", self.topology.is_some()),
+        ];
+        if let Some((flag, _)) = for_one.into_iter().find(|(_, given)| *given) {
+            let problem = format!("{flag} is for one kind of device, and --devices names kinds");
+            return Err(Failure::refused(problem, "leave one of them out"));
+        }
+        on_kinds(&workload, kinds)
     }
 
     /// Loads the workload of a plan's file.
@@ -157,10 +198,17 @@ impl LimitArgs {
     /// As [`LimitArgs::load`].
     pub(super) fn load_for(&self, workload: &Path, plan: &Path) -> Result<Workload, Failure> {
         self.check_single()?;
-        self.profile.over_for(
+        let read = self.profile.over_for(
             self.training.load_for(workload, plan, self.topology.as_deref(), self.profile.facts().as_slice())?,
             plan,
-        )
+        )?;
+        match self.kinds() {
+            Some(_) => self.over_kinds(read),
+            None => match training_input::kinds_in_plan(plan)? {
+                kinds if kinds.is_empty() => Ok(read),
+                kinds => on_kinds(&read, &kinds),
+            },
+        }
     }
 
     /// The same without the topology.
@@ -171,7 +219,9 @@ impl LimitArgs {
     /// Copies with one number of devices and one batch size each, in the given order.
     pub(crate) fn each(&self) -> Vec<LimitArgs> {
         let one = |counts: &Option<Counts>| match counts {
-            Some(Counts(values)) => values.iter().map(|&value| Some(Counts(vec![value]))).collect(),
+            Some(counts) => {
+                counts.values.iter().map(|&value| Some(Counts { values: vec![value], ..counts.clone() })).collect()
+            }
             None => vec![None],
         };
         let batches: Vec<Option<Counts>> = one(&self.batch);
@@ -232,7 +282,11 @@ impl LimitArgs {
     /// Limits of the flags alone.
     pub(super) fn flags(&self) -> GivenLimits {
         GivenLimits::default()
-            .maybe(LimitKind::Devices, self.devices.as_ref().map(Counts::first))
+            // Numbers by kind are the workload's own limit.
+            .maybe(
+                LimitKind::Devices,
+                self.devices.as_ref().filter(|counts| counts.kinds.is_empty()).map(Counts::first),
+            )
             .maybe(LimitKind::Cpus, self.cpus)
             .maybe(LimitKind::Memory, self.memory)
             .maybe(LimitKind::Microbatches, self.microbatches)
@@ -286,18 +340,23 @@ fn batches(text: &str) -> Result<Counts, UnitError> {
     if sizes.len() > MOST_VALUES {
         return Err(UnitError::new(text, "too many batches: at most 32"));
     }
-    Ok(Counts(sizes))
+    Ok(Counts::of(sizes))
 }
 
 fn several_devices(text: &str) -> Result<Counts, String> {
+    if let Some(kinds) = KindCount::parse(text) {
+        let kinds = kinds?;
+        let all = kinds.iter().fold(0u32, |sum, kind| sum.saturating_add(kind.count));
+        return Ok(Counts { values: vec![all], kinds });
+    }
     if !text.contains([',', '.']) {
-        return devices(text).map(|count| Counts(vec![count])).map_err(|error| error.to_string());
+        return devices(text).map(|count| Counts::of(vec![count])).map_err(|error| error.to_string());
     }
     let several = LimitValues::parse(LimitKind::Devices, text)?;
     if several.values.len() > MOST_VALUES {
         return Err(format!("`{text}` has more than {MOST_VALUES} numbers of devices; take larger steps"));
     }
-    Ok(Counts(several.values.into_iter().map(|count| count as u32).collect()))
+    Ok(Counts::of(several.values.into_iter().map(|count| count as u32).collect()))
 }
 
 fn memory(text: &str) -> Result<f64, UnitError> {

@@ -146,7 +146,7 @@ pub(crate) fn objective_line(limits: &Limits, plan: &Plan, score: &Score) -> Str
         Measure::TimePerSample | Measure::MaxLoad => {
             format!("{}/sample   {} samples/s", units::seconds(time), units::number(1.0 / time))
         }
-        Measure::Speedup(_) | Measure::IterationTime => value,
+        Measure::Speedup(_) | Measure::IterationTime | Measure::PipelineTime => value,
         Measure::SeparateMaxima => format!("{value}, largest forward plus largest backward load"),
         Measure::Latency { .. } => format!("latency {value}"),
         Measure::OperatorCost(_) => format!("{value}   {}/iteration", units::seconds(time)),

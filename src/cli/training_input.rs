@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::de::DeserializeOwned;
 
 use super::{
     Failure, estimate, hardware_file, input,
@@ -12,8 +13,8 @@ use super::{
     topology_input::{self, TopologyArgument},
 };
 use crate::{
-    family::{self, dial},
-    plan::document::TrainingPart,
+    family::{self, dial, mixed::KindCount},
+    plan::document::{KindPart, TrainingPart},
     units::{self, UnitError},
     workload::{Workload, WorkloadFormat},
 };
@@ -221,12 +222,21 @@ impl TrainingArgs {
 
 /// Training settings in a plan's file.
 fn training_in_plan(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
+    part_of_plan(plan, "/workload/training")
+}
+
+/// Kinds of devices in a plan's file; empty if there is one.
+pub(super) fn kinds_in_plan(plan: &Path) -> Result<Vec<KindCount>, Failure> {
+    let parts: Vec<KindPart> = part_of_plan(plan, "/workload/kinds")?.unwrap_or_default();
+    Ok(parts.into_iter().map(|part| KindCount { id: part.id, count: part.devices }).collect())
+}
+
+/// Part of a plan's file. Errors in the file are reported when the plan is read.
+fn part_of_plan<T: DeserializeOwned>(plan: &Path, pointer: &str) -> Result<Option<T>, Failure> {
     let (bytes, _) = input::file_bytes(plan)?;
-    // Errors in the file are reported when the plan is read.
     let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let document = document.get(0).unwrap_or(&document);
-    let part = document.pointer("/workload/training").cloned();
-    Ok(part.and_then(|part| serde_json::from_value(part).ok()))
+    Ok(document.pointer(pointer).cloned().and_then(|part| serde_json::from_value(part).ok()))
 }
 
 /// Applies the software settings among those of `--set` to a workload that has them; returns the others, which belong

@@ -7,7 +7,7 @@ use crate::{
     cluster::topology,
     family::training::calibrate,
     plan::document,
-    workload::formats::{operators, stage_times, training},
+    workload::formats::{mixed, operators, stage_times, training},
 };
 
 /// Document with its schema.
@@ -55,6 +55,7 @@ pub fn all() -> Vec<DocumentSchema> {
         DocumentSchema::read::<calibrate::MeasuredKernels>(calibrate::KERNELS_SCHEMA),
         training::schema(),
         operators::schema(),
+        mixed::schema(),
         topology::schema(),
     ]
 }

@@ -42,7 +42,7 @@ impl PredictionGap {
         let unit = match measure {
             Measure::MaxLoad | Measure::SeparateMaxima => SECONDS,
             Measure::Latency { .. } | Measure::OperatorCost(_) | Measure::IterationTime => return None,
-            Measure::TimePerSample | Measure::Speedup(_) => 1.0,
+            Measure::TimePerSample | Measure::PipelineTime | Measure::Speedup(_) => 1.0,
         };
         Some(PredictionGap { measure, planned: planned_s / unit, simulated: simulated_s / unit })
     }
@@ -109,7 +109,7 @@ pub(super) fn times_s(score: &Score, iteration_s: f64, samples_per_s: f64) -> Op
         Measure::TimePerSample | Measure::MaxLoad => (score.slowest_s, 1.0 / samples_per_s),
         Measure::SeparateMaxima => (score.value * SECONDS, 1.0 / samples_per_s),
         Measure::Latency { .. } => (score.value * SECONDS, iteration_s),
-        Measure::IterationTime => (score.value, iteration_s),
+        Measure::IterationTime | Measure::PipelineTime => (score.value, iteration_s),
         Measure::Speedup(_) | Measure::OperatorCost(_) => return None,
     })
 }

@@ -219,7 +219,7 @@ fn draw_row(frame: &mut Frame<'_>, line: Rect, model: &Model, marks: &mut Marks,
         PanelRow::Dial(i) => {
             let dial = &model.session.dials[i];
             let changed = model.session.first_dials.get(i).is_none_or(|first| first.value != dial.value);
-            (pair(model, dial.label, &dial.value, changed, width), true)
+            (pair(model, &dial.label, &dial.value, changed, width), true)
         }
         PanelRow::Option(i) => {
             let spec = &model.session.specs()[i];
@@ -320,10 +320,10 @@ fn editing(model: &Model, row: PanelRow) -> bool {
 }
 
 /// Label of a row with a text field.
-fn label(model: &Model, row: PanelRow) -> &'static str {
+fn label(model: &Model, row: PanelRow) -> &str {
     match row {
         PanelRow::Limit(kind) => kind.label(),
-        PanelRow::Dial(i) => model.session.dials[i].label,
+        PanelRow::Dial(i) => &model.session.dials[i].label,
         PanelRow::Option(i) => model.session.specs()[i].label,
         PanelRow::Setting(setting) => setting.label(),
         PanelRow::Planner(_) | PanelRow::Others | PanelRow::Schedule => "",

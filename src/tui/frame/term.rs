@@ -46,14 +46,14 @@ pub(super) fn lines(model: &Model, filter: &Filter, width: usize) -> Vec<Line<'s
 }
 
 /// Name of the field under the left panel's cursor, while the panel has the focus.
-fn field(model: &Model) -> Option<&'static str> {
+fn field(model: &Model) -> Option<&str> {
     if model.focus != Focus::Panel {
         return None;
     }
     Some(match model.panel_row()? {
         PanelRow::Planner(planner) => model.session.planners[planner].info().name,
         PanelRow::Limit(kind) => kind.label(),
-        PanelRow::Dial(i) => model.session.dials[i].label,
+        PanelRow::Dial(i) => &model.session.dials[i].label,
         PanelRow::Option(i) => model.session.specs()[i].label,
         PanelRow::Schedule => model.simulation.setup.schedule.name(),
         PanelRow::Setting(setting) => setting.label(),

@@ -60,7 +60,7 @@ impl Model {
         if let Some(dial) = self.session.dials.iter().find(|dial| dial.id == name || dial.label == name) {
             let what = dial::turned(&self.session.workload, dial.id, value);
             let what = what.map(|own| Assigned::Workload(Box::new(own))).map_err(|error| error.to_string());
-            return told(dial.label, dial.value.clone(), what);
+            return told(&dial.label, dial.value.clone(), what);
         }
         let axis = Axis::ALL
             .into_iter()

@@ -309,6 +309,12 @@ pub trait Describe {
         true
     }
 
+    /// Name of the kind of device that a stage is on, where there are several.
+    fn stage_kind(&self, stage: &Stage) -> Option<&str> {
+        let _ = stage;
+        None
+    }
+
     /// True if a stage is one device, and has the name of the device.
     fn stages_are_devices(&self) -> bool {
         false

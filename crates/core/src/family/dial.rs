@@ -1,6 +1,8 @@
 //! Dials: properties of a workload that can be changed during planning. A model to be trained has its hardware,
 //! sequence length and precision; a layer profile has its measured batch. The other families have none.
 
+use std::borrow::Cow;
+
 use thiserror::Error;
 
 use super::of;
@@ -12,7 +14,7 @@ pub struct Dial {
     /// Name of its flag without dashes, such as `sequence-length`.
     pub id: &'static str,
     /// Label beside its value.
-    pub label: &'static str,
+    pub label: Cow<'static, str>,
     /// Explanation.
     pub help: &'static str,
     /// Current value, as text that parses to the same value.

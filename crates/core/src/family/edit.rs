@@ -129,6 +129,8 @@ pub fn apply(workload: &Workload, limits: &Limits, plan: &Plan, edit: &Edit) -> 
 
 /// Refusal for a training workload's stages, which follow from one configuration.
 const WHOLE: &str = "a layout is changed as a whole";
+/// Reason why a stage on one of several kinds of devices has no degrees and no mode of its own.
+const ALL_STAGES: &str = "all stages share replicas and micro-batch: change the number of devices of a kind instead";
 
 /// Plan during an edit, with the data that edits share.
 struct EditContext<'a> {

@@ -93,7 +93,12 @@ pub fn validate(workload: &Workload, limits: &GivenLimits, source: &str) -> Resu
 }
 
 fn missing(family: &dyn Family, kind: LimitKind) -> LimitError {
-    LimitError::Missing { label: kind.label(), field: family.field(kind), flag: kind.flag(), example: kind.example() }
+    LimitError::Missing {
+        label: kind.label(),
+        field: family.field(kind),
+        flag: kind.flag(),
+        example: family.example(kind),
+    }
 }
 
 /// Limits with a value for each that applies to the family. Without a number of CPUs there are none.

@@ -33,7 +33,7 @@ use serde_json::Value;
 
 use crate::{
     cluster::{LimitKind, Limits, MOST_LISTED_DEVICES},
-    plan::{Measure, Plan, Score},
+    plan::{Measure, Plan, Score, Stage},
     simulate::{Demands, Pipeline, SimulatorSettings},
     workload::{NodeIndex, Profile, Workload},
 };
@@ -139,6 +139,17 @@ pub trait Family: Describe + NodeOffers + Platform + Sync {
         true
     }
 
+    /// Bytes that a device of a stage may hold; infinite if unlimited.
+    fn memory_limit(&self, limits: &Limits, stage: &Stage) -> f64 {
+        let _ = stage;
+        limits.memory_limit()
+    }
+
+    /// Value of a limit, for a message that asks for it.
+    fn example(&self, kind: LimitKind) -> &'static str {
+        kind.example()
+    }
+
     /// Checks the rules that not all families share, and scores the plan. Shares no code with a planner's search.
     fn check(&self, checked: &CheckContext<'_>, score: &mut Score);
 
@@ -176,6 +187,7 @@ pub fn of(workload: &Workload) -> &dyn Family {
         Profile::Layers(profile) => profile,
         Profile::Operators(profile) => profile,
         Profile::Training(profile) => &**profile,
+        Profile::Mixed(profile) => &**profile,
     }
 }
 

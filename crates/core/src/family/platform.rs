@@ -7,7 +7,7 @@
 use super::{dial::DialError, of, training::calibrate::Calibration};
 use crate::{
     cluster::Links,
-    plan::document::{TrainingPart, WorkloadPart},
+    plan::document::{KindPart, TrainingPart, WorkloadPart},
     source::LoadError,
     workload::{TrainingProfile, Workload, training::Accelerator},
 };
@@ -94,6 +94,11 @@ pub trait Platform {
         None
     }
 
+    /// Kinds of devices with their numbers, for plan documents; empty if there is one kind.
+    fn kind_parts(&self) -> Vec<KindPart> {
+        vec![]
+    }
+
     /// Workload on the hardware of a plan's file, with the file's constants unless `calibrated`.
     ///
     /// # Errors
@@ -127,6 +132,7 @@ impl From<&Workload> for WorkloadPart {
             profile_batch: of(workload).profile_batch().map(|batch| batch.samples),
             recipe: workload.recipe,
             training: of(workload).training_part(),
+            kinds: of(workload).kind_parts(),
         }
     }
 }

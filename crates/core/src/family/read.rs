@@ -23,7 +23,7 @@ use crate::{
     plan::{
         Basis, Configuration, Measure, Plan, Stage,
         configuration::ConfigurationPart,
-        document::{ExecutionPart, OperatorPart, SCHEMA, TrainingPart},
+        document::{ExecutionPart, KindPart, OperatorPart, SCHEMA, TrainingPart},
         figures::{Claims, Figures, PredictionFigures, SimulationFigures, StageFigures},
     },
     source::{
@@ -141,6 +141,8 @@ struct RawWorkload {
     profile_batch: Option<u32>,
     recipe: Option<Recipe>,
     training: Option<TrainingPart>,
+    #[serde(default)]
+    kinds: Vec<KindPart>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -374,6 +376,18 @@ fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Re
                 "the plan belongs to another workload: check it with that one",
             ));
         }
+    }
+    let own = family::of(workload).kind_parts();
+    if !part.kinds.is_empty() && part.kinds != own {
+        let text = |kinds: &[KindPart]| {
+            let each: Vec<String> =
+                kinds.iter().map(|kind| format!("{}x{}", kind.devices, printable(&kind.id))).collect();
+            each.join(",")
+        };
+        let there = if own.is_empty() { "one kind of device".into() } else { text(&own) };
+        let problem = format!("is {}, but {} has {there}", text(&part.kinds), workload.name);
+        let repair = format!("give --devices {}", text(&part.kinds));
+        return Err(LoadError::at(source, "workload.kinds", problem, repair));
     }
     Ok(())
 }

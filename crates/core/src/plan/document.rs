@@ -183,6 +183,19 @@ pub struct WorkloadPart {
     /// Training settings, for a training workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training: Option<TrainingPart>,
+    /// Kinds of devices, if there are several. Devices are numbered kind by kind in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<KindPart>,
+}
+
+/// Kind of device with its number of devices.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KindPart {
+    /// Name of the kind.
+    pub id: String,
+    /// Devices that a plan may use.
+    pub devices: u32,
 }
 
 /// Training settings of a training workload.

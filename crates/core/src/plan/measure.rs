@@ -25,6 +25,9 @@ pub enum Measure {
     /// Time of an iteration under the plan's schedule (1F1B if it has none), seconds. Includes warm-up, drain,
     /// transfers and all-reduces (Piper's profiles).
     IterationTime,
+    /// Time of an iteration in closed form, seconds: the slowest stage's compute and transfers for all microbatches but
+    /// one, those of all stages for one, and the slowest stage's reduction and update (Sailor).
+    PipelineTime,
     /// Largest load of a device, milliseconds (device placement, throughput).
     MaxLoad,
     /// Largest forward load plus the largest backward load, milliseconds (device placement, separate maxima).
@@ -48,6 +51,7 @@ impl Measure {
         match self {
             Measure::TimePerSample => "time_per_sample",
             Measure::IterationTime => "iteration_time",
+            Measure::PipelineTime => "pipeline_time",
             Measure::MaxLoad => "max_load",
             Measure::SeparateMaxima => "separate_maxima",
             Measure::Latency { .. } => "latency",
@@ -61,6 +65,7 @@ impl Measure {
         match self {
             Measure::TimePerSample => "least time per microbatch in Piper's model",
             Measure::IterationTime => "fastest simulated iteration",
+            Measure::PipelineTime => "fastest iteration in Sailor's model",
             Measure::MaxLoad => "least load of the busiest device in the placement model",
             Measure::SeparateMaxima => "least largest forward plus largest backward load in the placement model",
             Measure::Latency { .. } => "least time for one sample in the latency model",
@@ -74,6 +79,7 @@ impl Measure {
         match self {
             Measure::TimePerSample => "Piper's model",
             Measure::IterationTime => "the simulator",
+            Measure::PipelineTime => "Sailor's model",
             Measure::MaxLoad | Measure::SeparateMaxima => "the placement model",
             Measure::Latency { .. } => "the latency model",
             Measure::Speedup(_) => "DAPPLE's model",
@@ -86,6 +92,7 @@ impl Measure {
         let all = [
             Measure::TimePerSample,
             Measure::IterationTime,
+            Measure::PipelineTime,
             Measure::MaxLoad,
             Measure::SeparateMaxima,
             Measure::Latency { subgraphs: None },
@@ -113,7 +120,7 @@ impl Measure {
     /// Unit in the plan JSON.
     pub fn unit(self) -> &'static str {
         match self {
-            Measure::TimePerSample | Measure::IterationTime => "s",
+            Measure::TimePerSample | Measure::IterationTime | Measure::PipelineTime => "s",
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => "ms",
             Measure::Speedup(_) => "x",
             Measure::OperatorCost(_) => "operations",
@@ -125,6 +132,7 @@ impl Measure {
         match self {
             Measure::TimePerSample
             | Measure::IterationTime
+            | Measure::PipelineTime
             | Measure::MaxLoad
             | Measure::SeparateMaxima
             | Measure::Latency { .. }
@@ -142,7 +150,7 @@ impl Measure {
     pub fn show(self, value: f64) -> String {
         match self {
             Measure::TimePerSample => format!("{}/sample", units::seconds(value)),
-            Measure::IterationTime => format!("{}/iteration", units::seconds(value)),
+            Measure::IterationTime | Measure::PipelineTime => format!("{}/iteration", units::seconds(value)),
             Measure::Speedup(_) => format!("{}x one device", units::number(value)),
             Measure::OperatorCost(_) => units::operations(value),
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => units::seconds(value * MILLISECOND),

@@ -215,7 +215,10 @@ impl Plan {
         for stage in &self.stages {
             let joins = |known: &&mut Stage| !stage.devices.is_empty() && known.devices == stage.devices;
             let home = match measure {
-                Measure::Latency { subgraphs: Some(_) } | Measure::TimePerSample | Measure::IterationTime => None,
+                Measure::Latency { subgraphs: Some(_) }
+                | Measure::TimePerSample
+                | Measure::IterationTime
+                | Measure::PipelineTime => None,
                 _ => plan.stages.iter_mut().find(joins),
             };
             let Some(home) = home else {

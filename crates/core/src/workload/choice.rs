@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{
+    mixed::LayerMode,
     operators::DimensionSplit,
     piper::{self, RECOMPUTE, VANILLA},
     placement::{ACCELERATOR, CPU},
@@ -24,6 +25,8 @@ pub enum Choice {
     Cpu,
     /// Operator split into pieces, one per device.
     Split(DimensionSplit),
+    /// Layer with a micro-batch, on one of several kinds of devices.
+    Layer(LayerMode),
     /// Text from a file that names no choice of the workload's profile. No check accepts it.
     Unknown(String),
 }
@@ -37,6 +40,7 @@ impl Choice {
             (Profile::Layers(_) | Profile::Training(_), RECOMPUTE) => Choice::Recompute,
             (Profile::Placement(_), ACCELERATOR) => Choice::Accelerator,
             (Profile::Placement(_), CPU) => Choice::Cpu,
+            (Profile::Mixed(_), _) => text.parse().map_or(Choice::Unknown(text), Choice::Layer),
             (Profile::Operators(_), _) => text.parse().map_or(Choice::Unknown(text), Choice::Split),
             _ => Choice::Unknown(text),
         }
@@ -51,6 +55,7 @@ impl Choice {
     pub fn recomputes(&self) -> bool {
         match self {
             Choice::Mode(id) => piper::recomputes(id),
+            Choice::Layer(mode) => mode.recompute,
             choice => *choice == Choice::Recompute,
         }
     }
@@ -80,6 +85,14 @@ impl Choice {
         }
     }
 
+    /// Mode of a layer on one of several kinds of devices, if the choice is one.
+    pub fn layer_mode(&self) -> Option<LayerMode> {
+        match self {
+            Choice::Layer(mode) => Some(*mode),
+            _ => None,
+        }
+    }
+
     /// True if the choice is the mode with this id.
     pub fn is_mode(&self, id: &str) -> bool {
         self.mode() == Some(id)
@@ -95,6 +108,7 @@ impl fmt::Display for Choice {
             Choice::Accelerator => f.pad(ACCELERATOR),
             Choice::Cpu => f.pad(CPU),
             Choice::Split(split) => split.fmt(f),
+            Choice::Layer(mode) => mode.fmt(f),
         }
     }
 }

@@ -4,7 +4,15 @@
 //! kind, tensor degree and micro-batch that was measured or derived. Links between kinds have a rate that depends on the
 //! bytes of a message, as measurements show it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
+
+use super::{
+    formats::sailor::{SailorModel, SailorTables},
+    training::{Accelerator, TrainingProfile},
+};
+
+/// Most kinds of devices of a workload.
+pub const MOST_KINDS: usize = 4;
 
 /// Kind of device of a cluster, in one place.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,17 +29,38 @@ pub struct DeviceKind {
     pub usd_per_hour: Option<f64>,
 }
 
+/// Amount of which replicas divide a part among them, such as the optimizer's state.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Divided {
+    /// Part that every replica has.
+    pub whole: f64,
+    /// Part of which each replica has its share.
+    pub divided: f64,
+}
+
+impl Divided {
+    /// Amount that nothing divides.
+    pub fn whole(whole: f64) -> Self {
+        Divided { whole, divided: 0.0 }
+    }
+
+    /// Amount on each of the replicas.
+    pub fn on(self, replicas: u32) -> f64 {
+        self.whole + self.divided / f64::from(replicas.max(1))
+    }
+}
+
 /// Costs of one layer on one rank, for a microbatch.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LayerCost {
     /// Forward pass, seconds.
     pub forward_s: f64,
-    /// Backward pass, seconds.
+    /// Backward pass, recomputation included, seconds.
     pub backward_s: f64,
     /// Optimizer step, seconds.
-    pub update_s: f64,
+    pub update_s: Divided,
     /// Weights, gradients and optimizer state, bytes.
-    pub state_bytes: f64,
+    pub state_bytes: Divided,
     /// Activations that are kept for the backward pass, bytes.
     pub activation_bytes: f64,
 }
@@ -45,6 +74,8 @@ pub struct KindCosts {
     pub tensor: u32,
     /// Sequences of a microbatch.
     pub micro_batch: u32,
+    /// True if the backward passes recompute the layers' activations.
+    pub recompute: bool,
     /// Costs by layer.
     pub layers: Vec<LayerCost>,
     /// Bytes of a device that no layer may use.
@@ -85,13 +116,36 @@ impl LinkRate {
 /// Group of devices that sends as one: a kind and the number of its devices.
 pub type Sender = (usize, u32);
 
+/// Rates of the rings in which the replicas of a stage reduce gradients, bytes per second of a device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RingRate {
+    /// Rate while all devices of the stage are in one machine.
+    pub within: f64,
+    /// Rate if they are in several.
+    pub across: f64,
+    /// Devices of a machine.
+    pub machine: u32,
+}
+
+/// How replicas reduce gradients.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reductions {
+    /// As messages on the links of single devices, so many bytes at once.
+    Messages {
+        /// Bytes of gradients that are reduced at once.
+        bucket_bytes: f64,
+    },
+    /// In rings with rates by kind and tensor degree.
+    Rings(BTreeMap<Sender, RingRate>),
+}
+
 /// Links between groups of devices.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct KindLinks {
     /// Rates by sender and receiver.
     pub rates: BTreeMap<(Sender, Sender), LinkRate>,
-    /// Bytes of gradients that are reduced at once.
-    pub bucket_bytes: f64,
+    /// Reductions of gradients.
+    pub reductions: Reductions,
 }
 
 impl KindLinks {
@@ -100,41 +154,79 @@ impl KindLinks {
         self.rates.get(&(from, to)).map_or(f64::INFINITY, |rate| rate.seconds(bytes))
     }
 
-    /// Time to reduce gradients over replicas on one kind in a ring, bucket by bucket, seconds.
-    pub fn all_reduce_s(&self, bytes: f64, kind: usize, replicas: u32) -> f64 {
+    /// Time to reduce gradients over replicas in a ring, seconds. `bytes` are those of one rank; infinite without a link.
+    pub fn all_reduce_s(&self, bytes: f64, (kind, tensor): Sender, replicas: u32) -> f64 {
         if replicas < 2 {
             return 0.0;
         }
-        let bucket = |bytes: f64| {
-            let steps = 2.0 * f64::from(replicas - 1);
-            steps * self.seconds(bytes / f64::from(replicas), (kind, 1), (kind, 1))
-        };
-        let (whole, rest) = ((bytes / self.bucket_bytes).floor(), bytes % self.bucket_bytes);
-        whole * bucket(self.bucket_bytes) + bucket(rest)
+        let steps = 2.0 * f64::from(replicas - 1);
+        let part = f64::from(replicas);
+        match &self.reductions {
+            Reductions::Messages { bucket_bytes } => {
+                let bucket = |bytes: f64| steps * self.seconds(bytes / part, (kind, 1), (kind, 1));
+                let (whole, rest) = ((bytes / bucket_bytes).floor(), bytes % bucket_bytes);
+                whole * bucket(*bucket_bytes) + bucket(rest)
+            }
+            Reductions::Rings(rates) => rates.get(&(kind, tensor)).map_or(f64::INFINITY, |ring| {
+                let inside = u64::from(replicas) * u64::from(tensor) <= u64::from(ring.machine);
+                steps * bytes / part / if inside { ring.within } else { ring.across }
+            }),
+        }
     }
 }
 
-/// How the source of a profile counts transfers between stages.
+/// Rules of an iteration's closed form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TransferRule {
-    /// A stage sends activations to the next one and gradients to the one before.
+pub enum TimeRule {
+    /// A stage sends activations to the next one and gradients to the one before. After its last microbatch it reduces
+    /// its gradients and updates all its layers; the slowest stage ends the iteration.
     #[default]
-    Sends,
-    /// The same, but the last stage counts its gradients twice, and so does the first its activations in pipelines of
-    /// more than three stages (the simulator of Sailor, SOSP 2025).
+    Stages,
+    /// As the simulator of Sailor (SOSP 2025) counts: the last stage sends its gradients twice, and so does the first its
+    /// activations in pipelines of more than three stages. Of an update only a stage's first layer counts, and the slowest
+    /// update and the slowest reduction are added.
     Sailor,
 }
 
-impl TransferRule {
+impl TimeRule {
     /// Factors on the activations and the gradients that a stage sends for a microbatch, of `stages`.
     pub fn factors(self, stage: usize, stages: usize) -> [f64; 2] {
         let (first, last) = (stage == 0, stage + 1 == stages);
         match self {
             _ if first && last => [0.0, 0.0],
-            TransferRule::Sailor if first => [if stages > 3 { 2.0 } else { 1.0 }, 0.0],
-            TransferRule::Sailor if last => [0.0, 2.0],
+            TimeRule::Sailor if first => [if stages > 3 { 2.0 } else { 1.0 }, 0.0],
+            TimeRule::Sailor if last => [0.0, 2.0],
             _ => [f64::from(u8::from(!last)), f64::from(u8::from(!first))],
         }
+    }
+}
+
+/// How a layer runs: with a micro-batch, and with or without its activations kept.
+///
+/// Its text is the one in plans: `micro-batch 4`, or `micro-batch 4 recompute`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LayerMode {
+    /// Sequences of a microbatch.
+    pub micro_batch: u32,
+    /// True if the backward pass recomputes activations.
+    pub recompute: bool,
+}
+
+impl fmt::Display for LayerMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let again = if self.recompute { " recompute" } else { "" };
+        f.pad(&format!("micro-batch {}{again}", self.micro_batch))
+    }
+}
+
+impl FromStr for LayerMode {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let rest = text.strip_prefix("micro-batch ").ok_or(())?;
+        let (size, recompute) = rest.strip_suffix(" recompute").map_or((rest, false), |size| (size, true));
+        let micro_batch = size.parse().ok().filter(|size| *size > 0).ok_or(())?;
+        Ok(LayerMode { micro_batch, recompute })
     }
 }
 
@@ -151,15 +243,67 @@ pub struct MixedProfile {
     pub gradient_bytes: Vec<f64>,
     /// Links.
     pub links: KindLinks,
-    /// Rule for transfers between stages.
-    pub transfers: TransferRule,
+    /// Rules of the closed form.
+    pub rule: TimeRule,
+    /// Share of all times that the cluster's size adds.
+    pub growth: f64,
+    /// Time of an iteration that nothing changes, seconds.
+    pub fixed_s: f64,
+    /// What the costs are from, if other kinds can have theirs.
+    pub origin: Option<Box<MixedOrigin>>,
+    /// Remarks on the figures, a sentence each.
+    pub remarks: Vec<String>,
+}
+
+/// What the costs of a profile are from, so that other kinds can have theirs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MixedOrigin {
+    /// A model and the data sheets of accelerators.
+    Model {
+        /// Model with its training settings.
+        model: TrainingProfile,
+        /// Accelerator of every kind.
+        accelerators: Vec<Accelerator>,
+    },
+    /// Tables of Sailor.
+    Tables {
+        /// The tables of a folder.
+        tables: Arc<SailorTables>,
+        /// Model of the tables.
+        model: SailorModel,
+    },
 }
 
 impl MixedProfile {
-    /// Costs on a kind with a tensor degree and a micro-batch, if there are any.
-    pub fn costs(&self, kind: usize, tensor: u32, micro_batch: u32) -> Option<&KindCosts> {
-        let asked = |costs: &&KindCosts| (costs.kind, costs.tensor, costs.micro_batch) == (kind, tensor, micro_batch);
-        self.costs.iter().find(asked)
+    /// Costs on a kind with a tensor degree, for a mode, if there are any.
+    pub fn costs(&self, kind: usize, tensor: u32, mode: LayerMode) -> Option<&KindCosts> {
+        let LayerMode { micro_batch, recompute } = mode;
+        let own = |costs: &KindCosts| (costs.kind, costs.tensor, costs.micro_batch, costs.recompute);
+        self.costs.iter().find(|costs| own(costs) == (kind, tensor, micro_batch, recompute))
+    }
+
+    /// Number of the first device of a kind: devices are counted through, kind by kind.
+    pub fn first_device(&self, kind: usize) -> u32 {
+        self.kinds[..kind].iter().fold(0, |sum, kind| sum.saturating_add(kind.count))
+    }
+
+    /// Kind of a device, by its number.
+    pub fn kind_of(&self, device: u32) -> Option<usize> {
+        let after = |kind: usize| u64::from(self.first_device(kind)) + u64::from(self.kinds[kind].count);
+        (0..self.kinds.len()).find(|&kind| u64::from(device) < after(kind))
+    }
+
+    /// Time of an iteration with what the cluster's size adds, from that of the closed form, seconds.
+    pub fn whole_s(&self, closed_s: f64) -> f64 {
+        closed_s * (1.0 + self.growth) + self.fixed_s
+    }
+
+    /// Parameters of the model, if the costs are derived from one.
+    pub fn parameters(&self) -> Option<f64> {
+        match self.origin.as_deref()? {
+            MixedOrigin::Model { model, .. } => Some(model.model.parameters() as f64),
+            MixedOrigin::Tables { .. } => None,
+        }
     }
 
     /// Number of devices of all kinds.
@@ -175,20 +319,40 @@ mod tests {
     #[test]
     fn gradients_are_reduced_bucket_by_bucket() {
         let rate = LinkRate::Constant { bytes_per_s: 1e9, latency_s: 0.0 };
-        let links = KindLinks { rates: [(((0, 1), (0, 1)), rate)].into(), bucket_bytes: 4e9 };
+        let reductions = Reductions::Messages { bucket_bytes: 4e9 };
+        let links = KindLinks { rates: [(((0, 1), (0, 1)), rate)].into(), reductions };
         // Three quarters of the bytes, twice.
-        assert_eq!(links.all_reduce_s(10e9, 0, 4), 15.0);
-        assert_eq!(links.all_reduce_s(10e9, 0, 1), 0.0);
+        assert_eq!(links.all_reduce_s(10e9, (0, 1), 4), 15.0);
+        assert_eq!(links.all_reduce_s(10e9, (0, 1), 1), 0.0);
         assert_eq!(links.seconds(1.0, (0, 1), (1, 1)), f64::INFINITY);
     }
 
     #[test]
     fn sailor_counts_the_ends_of_a_long_pipeline_twice() {
-        let rule =
-            |rule: TransferRule, stages| -> Vec<[f64; 2]> { (0..stages).map(|i| rule.factors(i, stages)).collect() };
-        assert_eq!(rule(TransferRule::Sends, 3), [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]);
-        assert_eq!(rule(TransferRule::Sailor, 3), [[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]);
-        assert_eq!(rule(TransferRule::Sailor, 4)[0], [2.0, 0.0]);
-        assert_eq!(rule(TransferRule::Sailor, 1), [[0.0, 0.0]]);
+        let rule = |rule: TimeRule, stages| -> Vec<[f64; 2]> { (0..stages).map(|i| rule.factors(i, stages)).collect() };
+        assert_eq!(rule(TimeRule::Stages, 3), [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]);
+        assert_eq!(rule(TimeRule::Sailor, 3), [[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]);
+        assert_eq!(rule(TimeRule::Sailor, 4)[0], [2.0, 0.0]);
+        assert_eq!(rule(TimeRule::Sailor, 1), [[0.0, 0.0]]);
+    }
+
+    #[test]
+    fn rings_are_faster_in_one_machine() {
+        let ring = RingRate { within: 4e9, across: 1e9, machine: 8 };
+        let links = KindLinks { rates: BTreeMap::new(), reductions: Reductions::Rings([((0, 2), ring)].into()) };
+        assert_eq!(links.all_reduce_s(8e9, (0, 2), 4), 3.0);
+        assert_eq!(links.all_reduce_s(8e9, (0, 2), 8), 14.0);
+        assert_eq!(links.all_reduce_s(8e9, (0, 4), 2), f64::INFINITY);
+    }
+
+    #[test]
+    fn a_mode_is_read_as_it_is_written() {
+        for (micro_batch, recompute) in [(1, false), (16, true)] {
+            let mode = LayerMode { micro_batch, recompute };
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        for text in ["micro-batch 0", "micro-batch", "micro-batch 2 again", "2"] {
+            assert_eq!(text.parse::<LayerMode>(), Err(()), "{text}");
+        }
     }
 }

@@ -31,6 +31,7 @@ pub use crate::source::LoadError;
 pub use choice::Choice;
 pub use formats::{WorkloadFormat, load, load_bytes, load_reader};
 pub use layer_profile::{Batch, LayerNode, LayerProfile};
+pub use mixed::MixedProfile;
 pub use node::{Node, NodeId};
 pub use node_index::{NodeIndex, NodeRow};
 pub use operators::{Operator, OperatorProfile};

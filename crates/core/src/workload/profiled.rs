@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::{
     formats::format::WorkloadFormat,
     layer_profile::LayerProfile,
+    mixed::MixedProfile,
     node::{Node, NodeId},
     node_index::NodeIndex,
     operators::{Operator, OperatorProfile},
@@ -29,6 +30,8 @@ pub enum Profile {
     Layers(LayerProfile),
     /// A model and its training settings.
     Training(Box<TrainingProfile>),
+    /// Costs of a chain of layers on several kinds of devices (Sailor).
+    Mixed(Box<MixedProfile>),
 }
 
 /// Origin of a generated workload, as its file states it.
@@ -120,6 +123,14 @@ impl Workload {
         }
     }
 
+    /// Costs on several kinds of devices, if the workload has them.
+    pub fn mixed(&self) -> Option<&MixedProfile> {
+        match &self.profile {
+            Profile::Mixed(profile) => Some(profile),
+            _ => None,
+        }
+    }
+
     /// Node with this id. `O(nodes)`.
     pub fn index_of(&self, id: NodeId) -> Option<NodeIndex> {
         self.nodes.iter().position(|node| node.id == id).map(NodeIndex::new)
@@ -147,6 +158,7 @@ impl Workload {
             Profile::Training(profile) => profile.model.parameters() as f64,
             // Layer profiles give bytes, but not the bytes of one parameter.
             Profile::Layers(_) | Profile::Placement(_) => 0.0,
+            Profile::Mixed(profile) => profile.parameters().unwrap_or(0.0),
         }
     }
 }

@@ -54,7 +54,7 @@ use plantui_core::{
     family::{self, training::Stack},
     plan::{Measure, Plan, Schedule, runner::Runner},
     search::Search,
-    workload::{PiperProfile, Workload},
+    workload::{PiperProfile, Profile, Workload},
 };
 
 use crate::{
@@ -105,8 +105,12 @@ static DECLARATION: Declaration = Declaration {
     proves: Proves::Among(&settings::BEARINGS),
     tunables: &settings::TUNABLES,
     can_plan,
-    ignores: |workload| workload.training().map_or(&settings::OF_TRAINED_MODELS, training::ignored),
-    other_limits: |workload| workload.training().map(|_| &LimitKind::LAYERS[..]),
+    ignores,
+    other_limits: |workload| match &workload.profile {
+        Profile::Training(_) => Some(&LimitKind::LAYERS[..]),
+        Profile::Mixed(_) => Some(&[LimitKind::Devices, LimitKind::Batch]),
+        _ => None,
+    },
     check_options,
     searches_routes: true,
     uses: Uses::Optional,
@@ -131,6 +135,12 @@ impl Planner for Joint {
             let settings = JointSettings::new(&problem.options);
             let mut outcome = training::plan(profile, &problem.limits, &settings, search);
             tell_unsearched(problem, engine_of(profile.stack), &settings, &mut outcome, search);
+            outcome.statistics.seconds = search.elapsed().as_secs_f64();
+            return outcome;
+        }
+        if let Some(profile) = problem.workload.mixed() {
+            let settings = JointSettings::new(&problem.options);
+            let mut outcome = mixed::outcome(profile, &problem.limits, &settings, search);
             outcome.statistics.seconds = search.elapsed().as_secs_f64();
             return outcome;
         }
@@ -170,11 +180,20 @@ fn tell_unsearched(
     outcome.notes.extend(note);
 }
 
+/// Options that change nothing about plans of a workload.
+fn ignores(workload: &Workload) -> &'static [&'static str] {
+    match &workload.profile {
+        Profile::Training(profile) => training::ignored(profile),
+        Profile::Mixed(_) => &settings::NOT_OF_KINDS,
+        _ => &settings::OF_TRAINED_MODELS,
+    }
+}
+
 fn can_plan(workload: &Workload) -> Result<(), CannotPlan> {
     match workload.piper() {
         Some(profile) if profile.has_common_degree() => Ok(()),
         Some(_) => Err(NO_COMMON_DEGREE.into()),
-        None if workload.training().is_some() => Ok(()),
+        None if workload.training().is_some() || workload.mixed().is_some() => Ok(()),
         None => Err("Joint needs a profile with times and memory by tensor degree (Piper's JSON), or a model to be \
                      trained (config.json)"
             .into()),
@@ -193,7 +212,10 @@ fn check_options(problem: &Problem) -> Result<(), OptionError> {
     };
     let found = settings::OPTIONS.iter().filter(|spec| ignored.contains(&spec.name)).find(asked_for);
     if let Some(spec) = found.filter(|_| stack.is_none()) {
-        let workload = "a profile: its nodes have tensor degrees alone".into();
+        let workload = match &problem.workload.profile {
+            Profile::Mixed(_) => "several kinds of devices: all plans run 1F1B on one chain of stages".into(),
+            _ => "a profile: its nodes have tensor degrees alone".into(),
+        };
         return Err(OptionError::Ignored { planner: DECLARATION.info.id.into(), name: spec.name.into(), workload });
     }
     if let Some((spec, stack)) = found.zip(stack) {

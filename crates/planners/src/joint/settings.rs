@@ -137,6 +137,9 @@ pub(super) static OPTIONS: [OptionSpec; 15] = [
 /// Options of trained models alone.
 pub(super) const OF_TRAINED_MODELS: [&str; 4] = ["context_degree", "expert_degree", "data_degree", "micro_batch"];
 
+/// Options that change nothing on several kinds of devices.
+pub(super) const NOT_OF_KINDS: [&str; 5] = ["schedule", "virtual_stages", "context_degree", "expert_degree", "gap"];
+
 /// Effect of each option on the plans that a proof covers.
 pub(super) static BEARINGS: [(&str, Bearing); 15] = [
     ("space", Bearing::Told),

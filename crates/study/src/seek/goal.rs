@@ -204,7 +204,7 @@ impl Goal {
         match self.figure {
             GoalFigure::Planned => match self.measure {
                 Measure::TimePerSample => "planned time per sample",
-                Measure::IterationTime => "planned iteration time",
+                Measure::IterationTime | Measure::PipelineTime => "planned iteration time",
                 Measure::MaxLoad => "load of the busiest device",
                 Measure::SeparateMaxima => "largest forward and largest backward load",
                 Measure::Latency { .. } => "latency",
@@ -302,6 +302,7 @@ pub fn example(measure: Measure) -> &'static str {
     match measure {
         Measure::TimePerSample => "time_per_sample<=25ms",
         Measure::IterationTime => "iteration_time<=2s",
+        Measure::PipelineTime => "pipeline_time<=2s",
         Measure::MaxLoad => "max_load<=25ms",
         Measure::SeparateMaxima => "separate_maxima<=25ms",
         Measure::Latency { .. } => "latency<=40ms",

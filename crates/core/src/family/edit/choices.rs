@@ -1,6 +1,6 @@
 //! Edits of a node's choice within its stage: its mode, or an operator's split.
 
-use super::{EditContext, EditResult, Result, WHOLE, refuse};
+use super::{ALL_STAGES, EditContext, EditResult, Result, WHOLE, refuse};
 use crate::workload::{Choice, NodeIndex, Operator, Profile};
 
 impl EditContext<'_> {
@@ -53,6 +53,7 @@ impl EditContext<'_> {
                 }
             }
             Profile::Training(_) => return refuse(WHOLE),
+            Profile::Mixed(_) => return refuse(ALL_STAGES),
             Profile::Placement(_) => {
                 return refuse("a node of a device placement has one mode: move it to another device");
             }

@@ -1,6 +1,6 @@
 //! Edits of the number of replicas and the tensor degree.
 
-use super::{EditContext, EditError, EditResult, Result, WHOLE, refuse};
+use super::{ALL_STAGES, EditContext, EditError, EditResult, Result, WHOLE, refuse};
 use crate::{
     cluster::MOST_LISTED_DEVICES,
     plan::{Plan, Stage},
@@ -20,6 +20,7 @@ impl EditContext<'_> {
             Profile::Placement(_) => return refuse(NO_DEGREES),
             Profile::Operators(_) => return refuse(NO_REPLICAS),
             Profile::Training(_) => return refuse(WHOLE),
+            Profile::Mixed(_) => return refuse(ALL_STAGES),
         };
         let mut plan = self.plan.clone();
         plan.stages[stage].data_parallel = next;
@@ -54,6 +55,7 @@ impl EditContext<'_> {
             Profile::Placement(_) => return refuse(NO_DEGREES),
             Profile::Operators(_) => return refuse(NO_REPLICAS),
             Profile::Training(_) => return refuse(WHOLE),
+            Profile::Mixed(_) => return refuse(ALL_STAGES),
         };
         let t = old.tensor_parallel;
         let offered = |degree: &u32| old.nodes.iter().all(|&node| profile.nodes[node].modes(*degree).is_some());

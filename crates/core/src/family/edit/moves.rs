@@ -153,7 +153,7 @@ impl EditContext<'_> {
                 (false, false) => refuse(format!("{} runs on CPUs only", self.label(node))),
             },
             // A stage recomputes as a whole.
-            Profile::Layers(_) => Ok(stage.choices[0].clone()),
+            Profile::Layers(_) | Profile::Mixed(_) => Ok(stage.choices[0].clone()),
             Profile::Operators(_) | Profile::Training(_) => Ok(choice.clone()),
         }
     }

@@ -56,7 +56,7 @@ impl Family for LayerProfile {
         let step = |factor: u32| [samples / factor, samples.saturating_mul(factor)];
         let steps = [2, 4].map(|factor| step(factor).map(|next| next.clamp(1, MOST_SAMPLES).to_string()));
         let help = "samples in the profiled batch";
-        vec![Dial { id: PROFILE_BATCH, label: "profile batch", help, value: samples.to_string(), steps }]
+        vec![Dial { id: PROFILE_BATCH, label: "profile batch".into(), help, value: samples.to_string(), steps }]
     }
 
     fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {

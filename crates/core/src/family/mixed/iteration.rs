@@ -2,13 +2,13 @@
 //!
 //! Stages are in a row. Each is on one kind with one tensor degree, and all have the same number of replicas. Of `m`
 //! microbatches, the first passes through all stages, and each other follows after the slowest stage's compute and
-//! transfers. The slowest optimizer step and the slowest gradient reduction end the iteration:
-//! `(m − 1) · max (compute + transfers) + Σ (compute + transfers) + max update + max reduction` (the simulator of Sailor,
-//! SOSP 2025). `O(stages + layers)`.
+//! transfers. The slowest gradient reduction and optimizer step end the iteration:
+//! `(m − 1) · max (compute + transfers) + Σ (compute + transfers) + max (update + reduction)` (after the simulator
+//! of Sailor, SOSP 2025, whose own rules are [`TimeRule::Sailor`]). `O(stages + layers)`.
 
 use std::ops::Range;
 
-use crate::workload::mixed::MixedProfile;
+use crate::workload::mixed::{LayerMode, MixedProfile, TimeRule};
 
 /// Stage on one kind of device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct KindStage {
     pub kind: usize,
     /// Tensor degree, t.
     pub tensor: u32,
+    /// True if its layers recompute their activations.
+    pub recompute: bool,
 }
 
 /// Stages with their replicas and microbatches.
@@ -47,7 +49,7 @@ pub struct KindStageCost {
     pub gradients_s: f64,
     /// Reduction of the gradients of an iteration, seconds.
     pub reduction_s: f64,
-    /// Optimizer step, seconds: that of the stage's first layer.
+    /// Optimizer step, seconds.
     pub update_s: f64,
     /// State of the layers on a device, bytes.
     pub state_bytes: f64,
@@ -83,7 +85,8 @@ impl KindPipeline {
         let sender = |stage: &KindStage| (stage.kind, stage.tensor);
         let sent = |layer: usize| profile.output_bytes[layer] * f64::from(self.micro_batch);
         let cost = |(index, stage): (usize, &KindStage)| {
-            let own = profile.costs(stage.kind, stage.tensor, self.micro_batch)?;
+            let mode = LayerMode { micro_batch: self.micro_batch, recompute: stage.recompute };
+            let own = profile.costs(stage.kind, stage.tensor, mode)?;
             let mut cost = KindStageCost {
                 reserve_bytes: own.reserve_bytes,
                 in_flight: (count - index) as u32,
@@ -93,11 +96,14 @@ impl KindPipeline {
             for layer in layers {
                 cost.forward_s += layer.forward_s;
                 cost.backward_s += layer.backward_s;
-                cost.state_bytes += layer.state_bytes;
+                cost.state_bytes += layer.state_bytes.on(self.data);
+                cost.update_s += layer.update_s.on(self.data);
                 cost.activation_bytes += layer.activation_bytes;
             }
-            cost.update_s = layers[0].update_s;
-            let [activations, gradients] = profile.transfers.factors(index, count);
+            if profile.rule == TimeRule::Sailor {
+                cost.update_s = layers[0].update_s.on(self.data);
+            }
+            let [activations, gradients] = profile.rule.factors(index, count);
             let to =
                 |other: usize, bytes: f64| profile.links.seconds(bytes, sender(stage), sender(&self.stages[other]));
             if activations > 0.0 {
@@ -107,18 +113,22 @@ impl KindPipeline {
                 cost.gradients_s = gradients * to(index - 1, sent(stage.layers.start));
             }
             let bytes: f64 = profile.gradient_bytes[stage.layers.clone()].iter().sum();
-            cost.reduction_s = profile.links.all_reduce_s(bytes / f64::from(stage.tensor), stage.kind, self.data);
+            cost.reduction_s = profile.links.all_reduce_s(bytes / f64::from(stage.tensor), sender(stage), self.data);
             Some(cost)
         };
         self.stages.iter().enumerate().map(cost).collect()
     }
 
     /// Iteration time from the costs of the stages, seconds.
-    pub fn iteration_s(&self, costs: &[KindStageCost]) -> f64 {
+    pub fn iteration_s(&self, profile: &MixedProfile, costs: &[KindStageCost]) -> f64 {
         let most = |of: fn(&KindStageCost) -> f64| costs.iter().map(of).fold(0.0, f64::max);
         let repeated = f64::from(self.microbatches()) - 1.0;
         let through: f64 = costs.iter().map(KindStageCost::slot_s).sum();
-        repeated * most(KindStageCost::slot_s) + through + most(|cost| cost.update_s) + most(|cost| cost.reduction_s)
+        let end = match profile.rule {
+            TimeRule::Stages => most(|cost| cost.update_s + cost.reduction_s),
+            TimeRule::Sailor => most(|cost| cost.update_s) + most(|cost| cost.reduction_s),
+        };
+        profile.whole_s(repeated * most(KindStageCost::slot_s) + through + end)
     }
 
     /// Devices of each kind that the stages take.

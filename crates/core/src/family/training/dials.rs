@@ -35,7 +35,7 @@ const OFFLOADED: [&str; 3] = ["none", "optimizer", "weights"];
 const ADAPTERS: [&str; 3] = ["none", "lora", "qlora"];
 
 /// Dials of a profile.
-pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
+pub(in crate::family) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
     let ids: Vec<&'static str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
     let precisions: Vec<&'static str> =
         TrainingPrecision::ALL.into_iter().filter(|own| has(profile, *own)).map(TrainingPrecision::id).collect();
@@ -52,56 +52,56 @@ pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
     vec![
         Dial {
             id: HARDWARE,
-            label: "hardware",
+            label: "hardware".into(),
             help: "the accelerator: its speed, memory and links",
             value: profile.accelerator.id.into(),
             steps: around(&ids, profile.accelerator.id),
         },
         Dial {
             id: SEQUENCE,
-            label: "sequence",
+            label: "sequence".into(),
             help: "tokens in a sequence",
             value: tokens.to_string(),
             steps: [next(2), next(4)],
         },
         Dial {
             id: PRECISION,
-            label: "precision",
+            label: "precision".into(),
             help: "number format of matrix products, of those that the hardware supports",
             value: profile.precision.id().into(),
             steps: around(&precisions, profile.precision.id()),
         },
         Dial {
             id: STACK,
-            label: "software",
+            label: "software".into(),
             help: "training software; sets the defaults of its settings",
             value: profile.stack.id().into(),
             steps: around(&stacks, profile.stack.id()),
         },
         Dial {
             id: SHARDING,
-            label: "sharding",
+            label: "sharding".into(),
             help: "what replicas divide: zero1 state, zero2 gradients too, zero3 weights too",
             value: sharding.into(),
             steps: around(&SHARDED, sharding),
         },
         Dial {
             id: OFFLOAD,
-            label: "offload",
+            label: "offload".into(),
             help: "kept in the host's memory: the optimizer's state, or weights too (zero3)",
             value: offload.into(),
             steps: around(&OFFLOADED[..if settings.fsdp { 3 } else { 2 }], offload),
         },
         Dial {
             id: ADAPTER,
-            label: "adapter",
+            label: "adapter".into(),
             help: "adapters are trained, not all weights; qlora keeps those in 4 bits",
             value: adapter.into(),
             steps: around(&ADAPTERS, adapter),
         },
         Dial {
             id: RESERVE,
-            label: "kept free",
+            label: "kept free".into(),
             help: "memory per device kept free for the allocator, NCCL and the context",
             value: size(reserve),
             steps: [kept(1.0), kept(4.0)],

@@ -206,27 +206,35 @@ impl<'a> MemoryModel<'a> {
     /// Larger of a running layer's buffers and the loss's buffers, bytes.
     fn work(&self, (split, stage, counts): StageLayers<'_>) -> f64 {
         let MemoryModel { model, run, .. } = *self;
-        let (tokens, t, tau, h) =
-            (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
         let on_stage = self.layers.iter().zip(counts);
         let largest = on_stage
             .filter(|(_, counts)| counts[0] + counts[1] > 0.0)
             .map(|(layer, _)| layer.running)
             .fold(0.0, f64::max);
         let last = stage == split.last();
-        if !last || model.ends.projection == Projection::None {
+        if !last {
             return largest;
         }
-        let vocabulary = model.ends.vocabulary as f64;
-        let per_token = match (run.settings.vocab_parallel_loss, run.settings.fused_cross_entropy) {
-            (false, _) if t > 1.0 => 18.0 * vocabulary,
-            (_, true) => 4.0 * vocabulary / t,
-            (_, false) => run.stack.logit_bytes() * vocabulary / t,
-        };
-        // Through a pipeline, FSDP keeps another 32-bit copy of the logits.
-        let copy = if run.settings.fsdp && run.layout.pipeline > 1 { 4.0 * vocabulary / t } else { 0.0 };
-        largest.max(tokens * (per_token + copy + 4.0 * h / tau))
+        largest.max(loss_bytes(model, run))
     }
+}
+
+/// Buffers of the loss, bytes; 0 without a projection to a vocabulary.
+pub(in crate::family) fn loss_bytes(model: &Model, run: &TrainingRun) -> f64 {
+    if model.ends.projection == Projection::None {
+        return 0.0;
+    }
+    let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
+    let settings = &run.settings;
+    let vocabulary = model.ends.vocabulary as f64;
+    let per_token = match (settings.vocab_parallel_loss, settings.fused_cross_entropy) {
+        (false, _) if t > 1.0 => 18.0 * vocabulary,
+        (_, true) => 4.0 * vocabulary / t,
+        (_, false) => run.stack.logit_bytes() * vocabulary / t,
+    };
+    // Through a pipeline, FSDP keeps another 32-bit copy of the logits.
+    let copy = if settings.fsdp && run.layout.pipeline > 1 { 4.0 * vocabulary / t } else { 0.0 };
+    tokens * (per_token + copy + 4.0 * h / tau)
 }
 
 /// Bytes of the input of a layer for one microbatch.
@@ -307,7 +315,7 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
 }
 
 /// Buffers of a layer that runs, and the weights that are gathered for it, bytes. `parameters` are the layer's.
-fn running(model: &Model, run: &TrainingRun, kind: &LayerKind, parameters: &Parameters) -> f64 {
+pub(in crate::family) fn running(model: &Model, run: &TrainingRun, kind: &LayerKind, parameters: &Parameters) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let gates = |gated: bool| if gated { 2.0 } else { 1.0 };
     let wide = run.element_bytes();

@@ -17,7 +17,7 @@ pub mod calibrate;
 pub mod check;
 pub mod configured;
 mod describe;
-mod dials;
+pub(in crate::family) mod dials;
 mod estimate;
 mod experts;
 mod facts;

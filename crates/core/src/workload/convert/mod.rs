@@ -62,7 +62,7 @@ impl ConversionDirection {
         match &workload.profile {
             Profile::Piper(_) => Some(ConversionDirection::ToPlacement),
             Profile::Placement(_) => Some(ConversionDirection::ToPipeline),
-            Profile::Operators(_) | Profile::Layers(_) | Profile::Training(_) => None,
+            Profile::Operators(_) | Profile::Layers(_) | Profile::Training(_) | Profile::Mixed(_) => None,
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     graph::Dag,
     workload::{
         formats::{
+            mixed,
             operators::{self, OperatorFile},
             torch_graph, training,
         },
@@ -51,6 +52,7 @@ pub fn text(workload: &Workload) -> String {
         ),
         Profile::Layers(profile) => return torch_graph::write(workload, profile),
         Profile::Training(profile) => return training::text(workload, profile),
+        Profile::Mixed(profile) => return mixed::text(workload, profile),
         Profile::Operators(profile) => {
             let provenance = workload.provenance.clone();
             let (provenance, assumptions) =

@@ -208,6 +208,12 @@ pub(super) fn format(text: &str, source: &str) -> Result<WorkloadFormat, LoadErr
         if has("schema") && schema.contains(&format!("\"{}\"", super::training::SCHEMA)) {
             return Ok(WorkloadFormat::Training);
         }
+        if has("schema") && schema.contains(&format!("\"{}\"", super::mixed::SCHEMA)) {
+            return Ok(WorkloadFormat::Mixed);
+        }
+        if has("num_all_layers") && has("global_batch_size") && has("model") {
+            return Ok(WorkloadFormat::Sailor);
+        }
         if let Some(kind) = foreign::of_json(schema, &has) {
             if kind.role == FileRole::Configuration {
                 return Ok(WorkloadFormat::HuggingFace);

@@ -20,6 +20,10 @@ pub enum WorkloadFormat {
     HuggingFace,
     /// plantui's own JSON of a model and its training settings.
     Training,
+    /// plantui's own JSON of layers with costs on several kinds of devices.
+    Mixed,
+    /// Training configuration of Sailor, with its tables beside it.
+    Sailor,
 }
 
 impl fmt::Display for WorkloadFormat {
@@ -31,6 +35,8 @@ impl fmt::Display for WorkloadFormat {
             WorkloadFormat::Operators => "operators",
             WorkloadFormat::HuggingFace => "hugging-face",
             WorkloadFormat::Training => "training",
+            WorkloadFormat::Mixed => "mixed",
+            WorkloadFormat::Sailor => "sailor",
         })
     }
 }

@@ -7,6 +7,7 @@ pub mod detect;
 pub mod file;
 mod foreign;
 pub(crate) mod format;
+pub mod mixed;
 pub mod operators;
 pub mod piper;
 pub mod placement;
@@ -131,5 +132,7 @@ pub fn load_bytes(bytes: &[u8], source: &str, name: &str) -> Result<Workload, Lo
         WorkloadFormat::Operators => operators::read(text, source, name),
         WorkloadFormat::HuggingFace => training::read_configuration(text, source, name),
         WorkloadFormat::Training => training::read(text, source, name),
+        WorkloadFormat::Mixed => mixed::read(text, source, name),
+        WorkloadFormat::Sailor => sailor::read(text, source, name),
     }
 }

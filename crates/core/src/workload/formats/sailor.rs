@@ -5,16 +5,23 @@
 //! folder. Not used: the sizes of inputs, the sizes in bytes (which repeat the counts), the rate beside a link's
 //! coefficients, and prices of traffic in `communication_cost.json`. `O(kinds · degrees · layers)`.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::file::read_file;
+use super::{file::read_file, format::WorkloadFormat, mixed, reader};
 use crate::{
+    cluster::MOST_BATCH,
     source::error::LoadError,
-    workload::mixed::{DeviceKind, KindCosts, KindLinks, LayerCost, LinkRate, MixedProfile, TransferRule},
+    workload::Workload,
+    workload::mixed::{
+        DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MOST_KINDS, MixedOrigin, MixedProfile,
+        Reductions, TimeRule,
+    },
 };
 
+/// Most layers of a model.
+const MOST_LAYERS: usize = 2_000;
 /// Bytes of a number: Sailor's profiles are of 32-bit training.
 const NUMBER: f64 = 4.0;
 /// Bytes of state for a parameter: weight, gradient, two moments of Adam, and copies that its memory model counts.
@@ -39,14 +46,14 @@ type TimesByDegree = ByKey<ByKey<[f64; 3]>>;
 /// By zone, kind and devices of one end of a link.
 type ByEnd<T> = ByKey<ByKey<ByKey<T>>>;
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 struct Sizes {
     params_floats: f64,
     act_output_floats: f64,
     act_mem_floats: f64,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 struct Machine {
     gpus_per_node: u32,
     mem_per_gpu: f64,
@@ -56,7 +63,7 @@ struct Machine {
 type Rate = ([f64; 3], f64);
 
 /// Entry of the table of machines: a machine of a kind, or the zone.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum MachineEntry {
     Kind(Machine),
@@ -64,7 +71,7 @@ enum MachineEntry {
 }
 
 /// Tables of a folder.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub struct SailorTables {
     /// By model, kind and micro-batch.
     times: ByKey<ByKey<ByKey<TimesByDegree>>>,
@@ -88,6 +95,71 @@ pub struct ZoneDevices {
     pub count: u32,
     /// Price, US dollars per hour.
     pub usd_per_hour: Option<f64>,
+}
+
+/// Fields of a training configuration that plans depend on.
+#[derive(Debug, Deserialize)]
+struct Configuration {
+    model: String,
+    global_batch_size: u32,
+    num_all_layers: usize,
+    #[serde(default)]
+    num_layers: Option<usize>,
+}
+
+/// Fields of a training configuration that its tables repeat, or that change nothing in its simulator.
+const UNUSED: [&str; 8] = [
+    "type",
+    "hidden_size",
+    "sequence_length",
+    "vocab_size",
+    "optimizer",
+    "heads",
+    "head_dim",
+    "max_position_embeddings",
+];
+
+/// Reads a training configuration with the tables of its folder, on every kind that the tables have for its model; the
+/// numbers of devices are the user's.
+///
+/// # Errors
+/// [`LoadError`] if a field or a table is missing or has another form.
+pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError> {
+    let raw: Configuration = reader::parse(text, source)?;
+    if !(1..=MOST_LAYERS).contains(&raw.num_all_layers) {
+        let problem = format!("is {}, must be from 1 to {MOST_LAYERS}", raw.num_all_layers);
+        return Err(LoadError::at(source, "num_all_layers", problem, ""));
+    }
+    if !(1..=MOST_BATCH).contains(&raw.global_batch_size) {
+        let problem = format!("is {}, must be from 1 to {MOST_BATCH}", raw.global_batch_size);
+        return Err(LoadError::at(source, "global_batch_size", problem, ""));
+    }
+    let folder = Path::new(source).parent().filter(|_| Path::new(source).is_file());
+    let Some(folder) = folder else {
+        let repair = "give its path: its tables are files beside it";
+        return Err(LoadError::file(source, "is a training configuration of Sailor without its folder", repair));
+    };
+    let tables = Arc::new(SailorTables::read(folder)?);
+    let model = SailorModel { name: raw.model, layers: raw.num_all_layers };
+    let kinds = tables.kinds(&model.name);
+    let none = |kind: &&String| ZoneDevices { kind: (*kind).clone(), zone: None, count: 0, usd_per_hour: None };
+    let linked = |kind: &&&String| tables.zone().and_then(|zone| tables.rates.get(zone)?.get(**kind)).is_some();
+    let devices: Vec<ZoneDevices> = kinds.iter().filter(linked).take(MOST_KINDS).map(none).collect();
+    let profile = tables.profile(&model, &devices)?;
+    let body = raw.num_layers.filter(|&layers| layers + 2 == model.layers);
+    let label = |index: usize| match body {
+        Some(_) if index == 0 => "embedding".to_string(),
+        Some(_) if index + 1 == model.layers => "head".into(),
+        _ => format!("layer {}", index + usize::from(body.is_none())),
+    };
+    let names = (0..model.layers).map(|index| Some(label(index))).collect();
+    let known: Vec<&str> =
+        UNUSED.into_iter().chain(["model", "global_batch_size", "num_all_layers", "num_layers"]).collect();
+    let batch = Some(raw.global_batch_size);
+    Ok(Workload {
+        unknown_fields: reader::unknown_fields(text, &known),
+        ..mixed::workload(profile, names, batch, (name, source, WorkloadFormat::Sailor))
+    })
 }
 
 fn table<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T, LoadError> {
@@ -118,6 +190,11 @@ impl SailorTables {
         LoadError::file(&self.source, problem, repair)
     }
 
+    /// Kinds with times of a model.
+    fn kinds(&self, model: &str) -> Vec<&String> {
+        self.times.get(model).into_iter().flat_map(BTreeMap::keys).collect()
+    }
+
     /// Zone of the tables.
     fn zone(&self) -> Option<&str> {
         self.machines.values().find_map(|entry| match entry {
@@ -130,7 +207,7 @@ impl SailorTables {
     ///
     /// # Errors
     /// [`LoadError`] for a model, kind or zone that the tables lack.
-    pub fn profile(&self, asked: &SailorModel, devices: &[ZoneDevices]) -> Result<MixedProfile, LoadError> {
+    pub fn profile(self: &Arc<Self>, asked: &SailorModel, devices: &[ZoneDevices]) -> Result<MixedProfile, LoadError> {
         let model = asked.name.as_str();
         let listed = |names: Vec<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         let (Some(times), Some(sizes)) = (self.times.get(model), self.sizes.get(model)) else {
@@ -155,8 +232,12 @@ impl SailorTables {
             costs: vec![],
             output_bytes: by_layer(whole, |sizes| NUMBER * sizes.act_output_floats)?,
             gradient_bytes: by_layer(whole, |sizes| NUMBER * sizes.params_floats)?,
-            links: KindLinks { bucket_bytes: BUCKET, ..KindLinks::default() },
-            transfers: TransferRule::Sailor,
+            links: KindLinks { rates: BTreeMap::new(), reductions: Reductions::Messages { bucket_bytes: BUCKET } },
+            rule: TimeRule::Sailor,
+            growth: 0.0,
+            fixed_s: 0.0,
+            origin: Some(Box::new(MixedOrigin::Tables { tables: Arc::clone(self), model: asked.clone() })),
+            remarks: vec![],
         };
         let mut names: Vec<(&str, &str)> = vec![];
         for ZoneDevices { kind, zone, count, usd_per_hour } in devices {
@@ -196,14 +277,21 @@ impl SailorTables {
                         Some(LayerCost {
                             forward_s,
                             backward_s,
-                            update_s,
-                            state_bytes: STATE * size.params_floats,
+                            update_s: Divided::whole(update_s),
+                            state_bytes: Divided::whole(STATE * size.params_floats),
                             activation_bytes,
                         })
                     };
                     let Some(layers) = (0..layers).map(cost).collect() else { continue };
                     let reserve_bytes = RESERVE[usize::from(tensor > 1)];
-                    profile.costs.push(KindCosts { kind: index, tensor, micro_batch, layers, reserve_bytes });
+                    profile.costs.push(KindCosts {
+                        kind: index,
+                        tensor,
+                        micro_batch,
+                        recompute: false,
+                        layers,
+                        reserve_bytes,
+                    });
                 }
             }
         }

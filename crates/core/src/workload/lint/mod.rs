@@ -94,8 +94,8 @@ pub fn lint(workload: &Workload) -> Vec<Finding> {
         Profile::Placement(profile) => placement::lint(workload, profile, &mut findings),
         Profile::Layers(profile) => layers::lint(workload, profile, &mut findings),
         Profile::Operators(profile) => operators::lint(workload, profile, &mut findings),
-        // A model's sizes were checked when it was read.
-        Profile::Training(_) => {}
+        // A model's sizes, and tables by kind, were checked when they were read.
+        Profile::Training(_) | Profile::Mixed(_) => {}
     }
     findings.list.sort_by_key(|finding| finding.severity);
     findings.list

@@ -4,13 +4,16 @@
 //! is placed before its predecessor counts the fastest possible one. `O(types² · layers)` to build, and
 //! `O(stages · types · layers²)` for the bounds.
 
-use plantui_core::workload::mixed::MixedProfile;
+use plantui_core::workload::mixed::{MixedProfile, TimeRule};
 
 /// Kind with a tensor degree that a stage may be on.
 #[derive(Debug, Clone)]
 pub(super) struct StageType {
     pub(super) kind: usize,
     pub(super) tensor: u32,
+    pub(super) recompute: bool,
+    /// Type that differs in recomputation alone: it keeps all activations.
+    keeps: Option<usize>,
     /// Seconds of forward and backward passes of the layers before each layer.
     time_s: Vec<f64>,
     /// Bytes of state of the layers before each layer.
@@ -19,9 +22,9 @@ pub(super) struct StageType {
     activation_bytes: Vec<f64>,
     /// Bytes that the layers may use.
     memory_bytes: f64,
-    /// Shortest optimizer step of a layer, seconds.
+    /// Shortest optimizer step that counts apart from the reductions, seconds.
     update_s: f64,
-    /// By first layer and end: seconds to reduce the gradients.
+    /// By first layer and end: seconds to reduce the gradients, and to update the layers if both count together.
     reductions_s: Vec<Vec<f64>>,
     /// By layer: seconds to send its output to each type, and to the nearest.
     sends_s: Vec<Vec<f64>>,
@@ -34,7 +37,7 @@ impl StageType {
         self.time_s[end] - self.time_s[first]
     }
 
-    /// Reduction of the gradients of the layers `first..end`, seconds.
+    /// Reduction of the gradients, and the update, of the layers `first..end`, seconds.
     pub(super) fn reduction_s(&self, first: usize, end: usize) -> f64 {
         self.reductions_s[first][end]
     }
@@ -77,6 +80,8 @@ pub(super) struct Case<'a> {
     /// Microbatches of a replica, m.
     pub(super) microbatches: u32,
     pub(super) types: Vec<StageType>,
+    /// Devices of all kinds that a plan may use.
+    pub(super) devices: u32,
     /// Shortest transfer and shortest optimizer step of any type and layer, seconds.
     least_send_s: f64,
     least_update_s: f64,
@@ -97,7 +102,7 @@ fn prefix(values: impl Iterator<Item = f64>) -> Vec<f64> {
 impl<'a> Case<'a> {
     /// Case with the types that have costs for the micro-batch, enough devices for one stage, and a tensor degree that
     /// divides a machine.
-    pub(super) fn new(profile: &'a MixedProfile, batch: u32, data: u32, micro_batch: u32) -> Self {
+    pub(super) fn new(profile: &'a MixedProfile, (batch, devices): (u32, u32), data: u32, micro_batch: u32) -> Self {
         let layers = profile.output_bytes.len();
         let bytes = |layer: usize| profile.output_bytes[layer] * f64::from(micro_batch);
         let gradients = prefix(profile.gradient_bytes.iter().copied());
@@ -109,22 +114,39 @@ impl<'a> Case<'a> {
         for own in profile.costs.iter().filter(|own| own.micro_batch == micro_batch && suits(own.tensor, own.kind)) {
             let reduction = |first: usize, end: usize| {
                 let bytes = (gradients[end] - gradients[first]) / f64::from(own.tensor);
-                profile.links.all_reduce_s(bytes, own.kind, data)
+                let updates = match profile.rule {
+                    TimeRule::Stages => own.layers[first..end].iter().map(|layer| layer.update_s.on(data)).sum(),
+                    TimeRule::Sailor => 0.0,
+                };
+                profile.links.all_reduce_s(bytes, (own.kind, own.tensor), data) + updates
             };
             let from =
                 |first: usize| (0..=layers).map(|end| if end > first { reduction(first, end) } else { 0.0 }).collect();
             types.push(StageType {
                 kind: own.kind,
                 tensor: own.tensor,
+                recompute: own.recompute,
+                keeps: None,
                 time_s: prefix(own.layers.iter().map(|layer| layer.forward_s + layer.backward_s)),
-                state_bytes: prefix(own.layers.iter().map(|layer| layer.state_bytes)),
+                state_bytes: prefix(own.layers.iter().map(|layer| layer.state_bytes.on(data))),
                 activation_bytes: prefix(own.layers.iter().map(|layer| layer.activation_bytes)),
                 memory_bytes: profile.kinds[own.kind].memory_bytes - own.reserve_bytes,
-                update_s: own.layers.iter().map(|layer| layer.update_s).fold(f64::INFINITY, f64::min),
+                update_s: match profile.rule {
+                    TimeRule::Stages => 0.0,
+                    TimeRule::Sailor => {
+                        own.layers.iter().map(|layer| layer.update_s.on(data)).fold(f64::INFINITY, f64::min)
+                    }
+                },
                 reductions_s: (0..layers).map(from).collect(),
                 sends_s: vec![],
                 least_send_s: vec![],
             });
+        }
+        for own in 0..types.len() {
+            let same = |other: &StageType| {
+                (other.kind, other.tensor, other.recompute) == (types[own].kind, types[own].tensor, false)
+            };
+            types[own].keeps = if types[own].recompute { types.iter().position(same) } else { None };
         }
         let ends: Vec<(usize, u32)> = types.iter().map(|own| (own.kind, own.tensor)).collect();
         for own in &mut types {
@@ -144,6 +166,7 @@ impl<'a> Case<'a> {
             micro_batch,
             microbatches,
             types,
+            devices,
             least_send_s,
             least_update_s,
             rest: vec![],
@@ -180,19 +203,44 @@ impl<'a> Case<'a> {
     pub(super) fn factors(&self, first: usize, placed: usize) -> [f64; 2] {
         let before = usize::from(first > 0);
         // Any number of stages before another counts the same.
-        self.profile.transfers.factors(before, before + 1 + placed)
+        self.profile.rule.factors(before, before + 1 + placed)
     }
 
     /// Time of an iteration from its slowest stage, all stages, and the slowest reduction, seconds: at least.
     pub(super) fn iteration_s(&self, slowest_s: f64, through_s: f64, reduction_s: f64) -> f64 {
+        self.profile.whole_s(self.closed_s(slowest_s, through_s, reduction_s))
+    }
+
+    fn closed_s(&self, slowest_s: f64, through_s: f64, reduction_s: f64) -> f64 {
         f64::from(self.microbatches - 1) * slowest_s + through_s + reduction_s + self.least_update_s
+    }
+
+    /// False if a stage of a type would recompute the layers `first..end` although it can keep their activations, with so
+    /// many microbatches in flight.
+    pub(super) fn suits(&self, own: usize, first: usize, end: usize, in_flight: usize) -> bool {
+        let stage = &self.types[own];
+        let better = |keeps: &StageType| {
+            keeps.compute_s(first, end) <= stage.compute_s(first, end) && keeps.fits(first, end, in_flight)
+        };
+        !stage.keeps.is_some_and(|keeps| better(&self.types[keeps]))
+    }
+
+    /// Most stages that the devices allow.
+    fn most_stages(&self) -> usize {
+        let of_kind = |kind: usize| {
+            let least = self.types.iter().filter(|own| own.kind == kind).map(|own| own.tensor).min();
+            least.map_or(0, |tensor| self.profile.kinds[kind].count / self.data.saturating_mul(tensor).max(1))
+        };
+        let all: u32 = (0..self.profile.kinds.len()).map(of_kind).sum();
+        all.min(self.devices / self.data) as usize
     }
 
     /// Compute and transfers that the slowest stage may take if the iteration is to be faster than `best_s`, less the
     /// shortest transfer, seconds.
     pub(super) fn slot_budget_s(&self, best_s: f64, through_s: f64, reduction_s: f64) -> f64 {
-        let others = self.iteration_s(0.0, through_s, reduction_s);
-        (best_s - others) / f64::from(self.microbatches - 1) - self.least_send_s
+        let others = self.closed_s(0.0, through_s, reduction_s);
+        let closed_s = (best_s - self.profile.fixed_s) / (1.0 + self.profile.growth);
+        (closed_s - others) / f64::from(self.microbatches - 1) - self.least_send_s
     }
 
     /// Least cost of the layers before `first`, which no stage holds yet, after `placed` stages.
@@ -216,11 +264,14 @@ impl<'a> Case<'a> {
     fn bound(&mut self, layers: usize) {
         self.rest = vec![vec![Rest::NEVER; layers + 1]; layers + 1];
         self.rest.iter_mut().for_each(|by_first| by_first[0] = Rest::NOTHING);
-        for placed in (0..layers).rev() {
+        for placed in (0..layers.min(self.most_stages())).rev() {
             for end in 1..=layers {
                 let mut least = Rest::NEVER;
                 for (own, stage) in self.types.iter().enumerate() {
                     for first in (0..end).rev().take_while(|&first| stage.fits(first, end, placed + 1)) {
+                        if !self.suits(own, first, end, placed + 1) {
+                            continue;
+                        }
                         let after = self.rest[placed + 1][first];
                         let [ahead, back] = self.sends_s(own, first, end, placed, None);
                         let slot_s = stage.compute_s(first, end) + ahead + back;

@@ -11,8 +11,7 @@ use plantui_core::family::mixed::iteration::{KindPipeline, KindStage};
 
 use super::case::{Case, Rest};
 
-/// Most kinds of devices in a cluster.
-pub(super) const MOST_KINDS: usize = 4;
+pub(super) use plantui_core::workload::mixed::MOST_KINDS;
 
 /// No label: the end of the pipeline.
 const NONE: u32 = u32::MAX;
@@ -65,6 +64,8 @@ pub(super) struct CaseResult {
 pub(super) struct Labels<'a> {
     case: &'a Case<'a>,
     batch: u32,
+    /// Number of stages, if it is given.
+    stages: Option<usize>,
     /// All labels, for the way back.
     arena: Vec<Label>,
     /// Fastest iteration known, of any case, seconds.
@@ -73,8 +74,8 @@ pub(super) struct Labels<'a> {
 
 impl<'a> Labels<'a> {
     /// Search for plans faster than `best_s`.
-    pub(super) fn new(case: &'a Case<'a>, batch: u32, best_s: f64) -> Self {
-        Labels { case, batch, arena: vec![], best_s }
+    pub(super) fn new(case: &'a Case<'a>, batch: u32, stages: Option<usize>, best_s: f64) -> Self {
+        Labels { case, batch, stages, arena: vec![], best_s }
     }
 
     /// Searches. `stopped` is asked now and then.
@@ -91,7 +92,7 @@ impl<'a> Labels<'a> {
             later: NONE,
         };
         let mut now: Vec<(State, Vec<Label>)> = vec![((layers as u32, [0; MOST_KINDS], NONE), vec![start])];
-        for placed in 0..layers {
+        for placed in 0..self.stages.unwrap_or(layers).min(layers) {
             if stopped() {
                 result.stopped = true;
                 break;
@@ -111,7 +112,7 @@ impl<'a> Labels<'a> {
                 result.bound_s = result.bound_s.min(bound_s);
                 let pipeline = self.pipeline(label);
                 let Some(costs) = pipeline.costs(self.case.profile) else { continue };
-                let seconds = pipeline.iteration_s(&costs);
+                let seconds = pipeline.iteration_s(self.case.profile, &costs);
                 if seconds < self.best_s {
                     self.best_s = seconds;
                     result.best = Some((seconds, pipeline));
@@ -146,7 +147,7 @@ impl<'a> Labels<'a> {
             let Some(left) = self.left(&used) else { continue };
             for first in (0..end).rev().take_while(|&first| stage.fits(first, end, placed + 1)) {
                 let rest = case.rest(placed + 1, first);
-                if rest == Rest::NEVER {
+                if rest == Rest::NEVER || !case.suits(own, first, end, placed + 1) {
                     continue;
                 }
                 let open_s =
@@ -175,6 +176,9 @@ impl<'a> Labels<'a> {
                     if bound_s >= self.best_s {
                         continue;
                     }
+                    if first == 0 && self.stages.is_some_and(|stages| stages != placed + 1) {
+                        continue;
+                    }
                     if first == 0 {
                         self.arena.push(longer);
                         complete.push((bound_s, self.arena.len() as u32 - 1));
@@ -190,8 +194,12 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Devices left of each kind; `None` if more are used than there are.
+    /// Devices left of each kind; `None` if more are used than there are, or than a plan may use.
     fn left(&self, used: &Used) -> Option<Vec<u32>> {
+        let all = used.iter().fold(0u32, |sum, &units| sum.saturating_add(units.saturating_mul(self.case.data)));
+        if all > self.case.devices {
+            return None;
+        }
         let kinds = self.case.profile.kinds.iter().zip(used);
         kinds.map(|(kind, &units)| kind.count.checked_sub(units.saturating_mul(self.case.data))).collect()
     }
@@ -206,7 +214,12 @@ impl<'a> Labels<'a> {
                 break;
             }
             let (stage, end) = (&self.case.types[own as usize], self.arena[later as usize].first);
-            stages.push(KindStage { layers: first as usize..end as usize, kind: stage.kind, tensor: stage.tensor });
+            stages.push(KindStage {
+                layers: first as usize..end as usize,
+                kind: stage.kind,
+                tensor: stage.tensor,
+                recompute: stage.recompute,
+            });
             at = later;
         }
         KindPipeline { stages, data: self.case.data, micro_batch: self.case.micro_batch, batch: self.batch }
