@@ -31,7 +31,7 @@ use crate::schemas::DocumentSchema;
 use crate::{
     cluster::GivenLimits,
     export::plan_json::status_word,
-    family,
+    family::{self, mixed::KindCount},
     plan::document::{ObjectivePart, PlannerPart, WorkloadPart, limit_value, limits_part},
     planner::Search,
     run::Run,
@@ -462,6 +462,7 @@ impl<'a> From<&'a Replan> for RowPart<'a> {
         let (limit, option, to) = match &answer.question.change {
             Change::Limit(kind, value) => (Some(kind.label()), None, Some(limit_value(*kind, *value).into())),
             Change::Option(spec, value) => (None, Some(spec.name), Some(value.json())),
+            Change::Kinds(kinds) => (Some("devices"), None, Some(KindCount::list(kinds).into())),
             Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => (None, None, None),
         };
         RowPart {

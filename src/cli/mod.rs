@@ -34,6 +34,7 @@ pub(crate) mod import;
 pub(crate) mod input;
 mod interrupt;
 mod job_input;
+mod kind_table;
 pub(crate) mod lint;
 pub(crate) mod man;
 pub(crate) mod map;

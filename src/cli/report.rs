@@ -17,7 +17,7 @@ use std::{fmt::Write, path::Path};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{device_table, input::shown, operator_table, training_table};
+use super::{device_table, input::shown, kind_table, operator_table, training_table};
 pub(crate) use crate::units::counted;
 use crate::{
     cluster::{LimitKind, Limits},
@@ -28,7 +28,7 @@ use crate::{
     simulate::Schedule,
     study::{explain::PlanBottleneck, losses::Losses, prediction_gap::PredictionGap},
     units,
-    workload::Workload,
+    workload::{MixedProfile, Workload},
 };
 
 /// Above this many distinct names, only the first and the last are shown.
@@ -210,6 +210,9 @@ pub(crate) fn stages(
     let bottleneck = PlanBottleneck::of(workload, plan, score, simulated);
     bottleneck.iter().for_each(|bottleneck| line(text, format_args!("{}", limited_by(bottleneck))));
     let limiting = bottleneck.map(|bottleneck| bottleneck.alike).unwrap_or_default();
+    if plan.stages.iter().any(|stage| family.stage_kind(stage).is_some()) {
+        return kind_table::stages(text, workload, limits, plan, score, &limiting);
+    }
     line(text, format_args!(""));
     let of_limit = format!("of {}", units::bytes_exact(limits.memory_limit()));
     let head = [
@@ -333,7 +336,8 @@ fn explanation(infeasible: &Infeasible) -> String {
 /// Limits in one line.
 pub(crate) fn limits(workload: &Workload, limits: &Limits) -> String {
     let one = |kind: LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
-    family::of(workload).limits().iter().copied().map(one).collect::<Vec<_>>().join(", ")
+    let kinds = workload.mixed().map(MixedProfile::kinds_text);
+    kinds.into_iter().chain(family::of(workload).limits().iter().copied().map(one)).collect::<Vec<_>>().join(", ")
 }
 
 /// Simulated iteration in one line, its memory in the unit of the limit.

@@ -31,7 +31,8 @@ pub(super) struct Names {
     pub used: String,
     /// Unused devices: `1 CPU`; empty if all are used.
     pub unused: String,
-    /// Machines of each stage's devices, `machine 2`; empty if there is only one machine or they are unknown.
+    /// Machines of each stage's devices, `machine 2`, or their kind, `h100`; empty if there is only one machine, or they
+    /// are unknown.
     machines: Vec<String>,
     /// Context-parallel degree, which the replicas of a stage include; 1 for most families.
     context: u32,
@@ -72,7 +73,7 @@ impl Names {
         );
         let left = limits.devices.saturating_sub(plan.devices_used());
         let unused = if left == 0 { String::new() } else { units::counted(left as usize, "device") };
-        let machines = machines(limits, plan);
+        let machines = machines(workload, limits, plan);
         let context = plan.configuration().map_or(1, |configuration| configuration.layout.context);
         Names { stages: stages.collect(), noun: "stage", nodes, degrees, used, unused, machines, context }
     }
@@ -101,7 +102,7 @@ impl Names {
         if self.noun == "device" { self.long(stage) } else { self.short(stage) }
     }
 
-    /// Machines of a stage's devices; empty if there is only one machine.
+    /// Machines of a stage's devices, or their kind; empty if there is only one machine.
     pub(super) fn machines(&self, stage: usize) -> &str {
         self.machines.get(stage).map_or("", String::as_str)
     }
@@ -117,8 +118,12 @@ impl Names {
     }
 }
 
-/// Machines of each stage, if there are several.
-fn machines(limits: &Limits, plan: &Plan) -> Vec<String> {
+/// Kind of device of each stage, or its machines, if there are several.
+fn machines(workload: &Workload, limits: &Limits, plan: &Plan) -> Vec<String> {
+    let family = family::of(workload);
+    if plan.stages.iter().any(|stage| family.stage_kind(stage).is_some()) {
+        return plan.stages.iter().map(|stage| family.stage_kind(stage).unwrap_or_default().into()).collect();
+    }
     if limits.machines.sizes().len() < 2 {
         return vec![];
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::names::Names;
+use super::{names::Names, paint::words::memory_title};
 use crate::{
     cluster::Limits,
     family::{
@@ -113,6 +113,29 @@ impl ShownRun {
         outcome.objective = Some(score.value).filter(|value| value.is_finite() && *value > 0.0);
         outcome.plan = Some(plan);
         ShownRun::new(planner, problem, outcome, Some(score), 0.0)
+    }
+
+    /// Bytes that a device of a stage may hold; infinite if unlimited.
+    pub(super) fn memory_limit(&self, stage: usize) -> f64 {
+        let stage = self.outcome.plan.as_ref().and_then(|plan| plan.stages.get(stage));
+        stage.map_or(self.limits.memory_limit(), |stage| family::of(&self.workload).memory_limit(&self.limits, stage))
+    }
+
+    /// Limit on the fullest of these stages, by their bytes, and whether one of them exceeds its own.
+    pub(super) fn fullest_limit(&self, bytes: &[f64]) -> (f64, bool) {
+        let fullest = (0..bytes.len()).max_by(|&a, &b| bytes[a].total_cmp(&bytes[b])).unwrap_or(0);
+        let over = bytes.iter().enumerate().any(|(stage, &held)| held > self.memory_limit(stage) * (1.0 + 1e-9));
+        (self.memory_limit(fullest), over)
+    }
+
+    /// Title over bars of memory.
+    pub(super) fn memory_title(&self) -> String {
+        let stages = self.outcome.plan.as_ref().map_or(0, |plan| plan.stages.len());
+        let first = self.memory_limit(0);
+        match (1..stages).all(|stage| self.memory_limit(stage) == first) {
+            true => memory_title(first),
+            false => "memory, of its kind".into(),
+        }
     }
 
     /// True if there is a plan without violations.

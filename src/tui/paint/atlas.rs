@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::{
+    family,
     plan::{Plan, Score},
     tui::{shown::ShownRun, simulated::Simulated},
     units,
@@ -117,10 +118,10 @@ impl Atlas {
 /// Seats of all stages in order, then idle devices.
 fn seats(shown: &ShownRun, plan: &Plan, score: &Score) -> Vec<Seat> {
     let slowest = score.slowest_s.max(f64::MIN_POSITIVE);
-    let limit = shown.limits.memory_limit();
     let mut seats = vec![];
     for (i, stage) in plan.stages.iter().enumerate() {
         let Some(scored) = score.stages.get(i) else { continue };
+        let limit = shown.memory_limit(i);
         let degree = stage.tensor_parallel.max(1);
         for at in 0..stage.device_count() {
             let idle = idle_share(shown, at);
@@ -210,7 +211,23 @@ fn by_stage(shown: &ShownRun, plan: &Plan, seats: Vec<Seat>) -> Atlas {
         (false, true) => ", by stage and replica",
         (false, false) => ", by stage",
     };
+    let kinds = kinds(shown, plan);
+    let by = if kinds.is_empty() { by.to_string() } else { format!(": {kinds}") };
     Atlas { seats, groups, told: format!("{}{by}", used(shown)), full: 1.0, grid: None }
+}
+
+/// Stages on each kind of device: `stages 1–2 on h100, 3 on a100-80`; empty if there is one kind.
+fn kinds(shown: &ShownRun, plan: &Plan) -> String {
+    let family = family::of(&shown.workload);
+    let on: Vec<&str> = plan.stages.iter().filter_map(|stage| family.stage_kind(stage)).collect();
+    let mut first = 1;
+    let runs = on.chunk_by(|a, b| a == b).map(|run| {
+        let from = first;
+        first += run.len();
+        let stages = if run.len() == 1 { from.to_string() } else { format!("{from}–{}", first - 1) };
+        format!("{stages} on {}", run[0])
+    });
+    runs.collect::<Vec<_>>().join(", ")
 }
 
 /// Used devices: `126 of 128 devices`.

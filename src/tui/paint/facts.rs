@@ -52,7 +52,11 @@ impl Facts {
             return Facts::default();
         };
         let names = &shown.names;
-        let mut facts = Facts { title: capital(names.long(index)), ..Facts::default() };
+        let mut title = capital(names.long(index));
+        if let Some(kind) = family::of(&shown.workload).stage_kind(stage) {
+            title += &format!(" on {kind}");
+        }
+        let mut facts = Facts { title, ..Facts::default() };
         facts.devices = match names.machines(index) {
             // An accelerator is named by its own number.
             "" if names.noun == "device" => String::new(),

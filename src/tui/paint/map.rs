@@ -99,7 +99,7 @@ impl Map<'_> {
         let shares = moment.shares(stage, seat.replica);
         let planned = seat.memory.map_or(1.0, |share| share / full);
         let peak = moment.simulated.timeline.peak_memory_bytes.get(stage).copied().unwrap_or(0.0);
-        let limit = moment.simulated.shown.limits.memory_limit();
+        let limit = moment.simulated.shown.memory_limit(stage);
         let level = match seat.memory {
             Some(_) if limit.is_finite() && peak > 0.0 => moment.memory(stage) / limit / full,
             _ => planned,

@@ -1,6 +1,7 @@
 //! Selection and application of a suggestion.
 
 use crate::{
+    family::mixed,
     study::explain::Change,
     tui::{
         action::Action,
@@ -107,6 +108,10 @@ impl Model {
         let effects = match change {
             Change::Limit(kind, value) => self.set_limits(self.session.limits.with(kind, value)),
             Change::Option(spec, value) => self.set_option(spec, value),
+            Change::Kinds(kinds) => match mixed::over(&self.session.workload, &kinds) {
+                Ok(workload) => self.take_turned(workload),
+                Err(_) => return vec![],
+            },
             Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => return vec![],
         };
         self.planning.would_help.selected = None;

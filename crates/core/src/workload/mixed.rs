@@ -282,6 +282,11 @@ impl MixedProfile {
         self.costs.iter().find(|costs| own(costs) == (kind, tensor, micro_batch, recompute))
     }
 
+    /// Kinds with their numbers of devices.
+    pub fn counts(&self) -> Vec<(String, u32)> {
+        self.kinds.iter().map(|kind| (kind.id.clone(), kind.count)).collect()
+    }
+
     /// Number of the first device of a kind: devices are counted through, kind by kind.
     pub fn first_device(&self, kind: usize) -> u32 {
         self.kinds[..kind].iter().fold(0, |sum, kind| sum.saturating_add(kind.count))

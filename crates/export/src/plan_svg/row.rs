@@ -85,9 +85,10 @@ fn of_stage(
     let on_cpu = stage.on_cpus();
     let mut row = StageBox { replicas: (stage.data_parallel, stage.tensor_parallel), ..StageBox::default() };
     let degrees = degrees(workload, stage, on_cpu) + &machines(limits, stage);
-    row.what = vec![format!("stage {}", at + 1), degrees, devices(stage)];
-    let recomputed = stage.recomputed();
     let family = family::of(workload);
+    let kind = family.stage_kind(stage).map_or_else(String::new, |kind| format!(" of {kind}"));
+    row.what = vec![format!("stage {}", at + 1), degrees, devices(stage) + &kind];
+    let recomputed = stage.recomputed();
     let count = units::counted(family.layers(&stage.nodes), family.nouns().trim_end_matches('s'));
     let count = if recomputed > 0 { format!("{count}, {recomputed} recompute") } else { count };
     row.holds = vec![names(workload, &stage.nodes), count];
@@ -115,10 +116,10 @@ fn of_stage(
         return row;
     }
     let most = score.peak_memory_bytes();
-    let unlimited = units::bytes_exact(limits.memory_limit()) == "unlimited";
-    row.memory =
-        Some(MemoryBar { used: scored.memory_bytes, of: if unlimited { most } else { limits.memory_limit() } });
-    row.memory_text = units::bytes_beside(scored.memory_bytes, limits.memory_limit());
+    let limit = family::of(workload).memory_limit(limits, stage);
+    let unlimited = units::bytes_exact(limit) == "unlimited";
+    row.memory = Some(MemoryBar { used: scored.memory_bytes, of: if unlimited { most } else { limit } });
+    row.memory_text = units::bytes_beside(scored.memory_bytes, limit);
     if scored.in_flight > 0 && !family::of(workload).stages_are_devices() {
         row.in_flight = format!("{} in flight", units::counted(scored.in_flight as usize, "microbatch"));
     }

@@ -190,7 +190,9 @@ impl ExplainedPlan {
     /// Size of a batch, if plans are measured by iteration time.
     fn batch(&self, limits: &Limits) -> f64 {
         match self.score.measure {
-            Measure::IterationTime => f64::from(family::of(&self.problem.workload).parts_of_a_batch(limits)),
+            Measure::IterationTime | Measure::PipelineTime => {
+                f64::from(family::of(&self.problem.workload).parts_of_a_batch(limits))
+            }
             _ => 1.0,
         }
     }

@@ -3,7 +3,15 @@
 
 use std::sync::Arc;
 
-use plantui_core::{cluster::LimitKind, family, units};
+use plantui_core::{
+    cluster::LimitKind,
+    family::{
+        self,
+        mixed::{self, KindCount},
+    },
+    units,
+    workload::MixedProfile,
+};
 use plantui_planners::{OptionKind, OptionSpec, OptionValue, Planner, Problem, Tunable};
 
 /// Difference of a re-plan's problem.
@@ -13,6 +21,8 @@ pub enum Change {
     Limit(LimitKind, f64),
     /// An option of the planner has another value.
     Option(&'static OptionSpec, OptionValue),
+    /// There are other numbers of devices of several kinds.
+    Kinds(Vec<KindCount>),
     /// Links between devices take no time: the bandwidth limit and all resource options have their largest values.
     FreeLinks,
     /// Every node offers every tensor degree that any node offers, split perfectly.
@@ -31,6 +41,16 @@ impl Change {
         match self {
             Change::Limit(kind, value) => changed.limits = problem.limits.with(*kind, *value),
             Change::Option(spec, value) => changed.options.set(spec.name, value.clone()),
+            Change::Kinds(kinds) => {
+                if let Ok(workload) = mixed::over(&problem.workload, kinds) {
+                    // A limit on all devices together stays.
+                    let all = [&*problem.workload, &workload].map(|own| own.mixed().map_or(0, MixedProfile::devices));
+                    if problem.limits.devices >= all[0] {
+                        changed.limits = problem.limits.with(LimitKind::Devices, f64::from(all[1]));
+                    }
+                    changed.workload = Arc::new(workload);
+                }
+            }
             Change::FreeLinks => {
                 if super::limits_of(planner, &problem.workload).contains(&LimitKind::Bandwidth) {
                     changed.limits = problem.limits.with(LimitKind::Bandwidth, f64::INFINITY);
@@ -70,6 +90,7 @@ impl Change {
             }
             Change::Option(spec, OptionValue::Number(number)) => format!("{} {}", spec.label, units::number(*number)),
             Change::Option(spec, value) => format!("{} {}", spec.label, value.text()),
+            Change::Kinds(kinds) => kinds_label(problem, kinds),
             Change::FreeLinks => "communication at no cost".into(),
             Change::EveryDegree => "every tensor degree on every node, ideal scaling".into(),
             Change::EngineFeasible => "same degrees everywhere, all or no layers recompute".into(),
@@ -85,9 +106,21 @@ impl Change {
                 Some(format!("{} {}", kind.flag(), value.replace(' ', "")))
             }
             Change::Option(spec, value) => Some(format!("--set {}={}", spec.name, value.text())),
+            Change::Kinds(kinds) => Some(format!("--devices {}", KindCount::list(kinds))),
             Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => None,
         }
     }
+}
+
+/// Numbers of devices by kind that differ from a problem's: `+8 h100`.
+fn kinds_label(problem: &Problem, kinds: &[KindCount]) -> String {
+    let now = |id: &str| {
+        let own = problem.workload.mixed().into_iter().flat_map(|profile| &profile.kinds).find(|kind| kind.id == id);
+        own.map_or(0, |kind| i64::from(kind.count))
+    };
+    let differs = kinds.iter().map(|kind| (i64::from(kind.count) - now(&kind.id), &kind.id));
+    let told: Vec<String> = differs.filter(|(more, _)| *more != 0).map(|(more, id)| format!("{more:+} {id}")).collect();
+    told.join(", ")
 }
 
 fn limit_label(kind: LimitKind, now: f64, value: f64) -> String {

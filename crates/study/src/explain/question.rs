@@ -7,7 +7,7 @@ use super::{
 };
 use plantui_core::{
     cluster::{LimitKind, Limits, MOST_MICROBATCHES},
-    family,
+    family::{self, mixed::KindCount},
     workload::layering::Layering,
 };
 use plantui_planners::{OptionKind, OptionSpec, OptionValue, Planner, Tunable};
@@ -75,7 +75,7 @@ impl QueryList<'_> {
         let changes = match &change {
             Change::Limit(kind, value) => problem.limits.with(*kind, *value).get(*kind) != problem.limits.get(*kind),
             Change::Option(spec, value) => problem.options.get(spec.name).as_ref() != Some(value),
-            Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => true,
+            Change::Kinds(_) | Change::FreeLinks | Change::EveryDegree | Change::EngineFeasible => true,
         };
         let known = self.questions.iter().any(|question| question.change == change);
         if changes && !known {
@@ -96,9 +96,29 @@ impl QueryList<'_> {
             .collect()
     }
 
+    /// Asks for one machine more or fewer of each kind of device. False if there is one kind.
+    fn kinds(&mut self, more: bool) -> bool {
+        let Some(profile) = self.base.problem.workload.mixed() else { return false };
+        for (index, kind) in profile.kinds.iter().enumerate() {
+            let step = kind.machine.max(1);
+            let count = if more { kind.count.checked_add(step) } else { kind.count.checked_sub(step) };
+            let mut kinds = profile.counts();
+            let Some(count) = count.filter(|&count| more || count > 0 || kinds.len() > 1) else { continue };
+            kinds[index].1 = count;
+            // A kind without devices is left out.
+            let kinds = kinds.into_iter().filter(|(_, count)| *count > 0);
+            let kinds = kinds.map(|(id, count)| KindCount { id, count }).collect();
+            self.ask(Topic::Limit, Change::Kinds(kinds));
+        }
+        true
+    }
+
     fn better_limits(&mut self) {
         let limits = self.base.problem.limits.clone();
-        let kinds = self.limiting();
+        let mut kinds = self.limiting();
+        if self.kinds(true) {
+            kinds.retain(|&kind| kind != LimitKind::Devices);
+        }
         if kinds.contains(&LimitKind::Devices) {
             let devices = f64::from(limits.devices);
             for more in [devices + 8.0, devices + 1.0, 2.0 * devices] {
@@ -177,9 +197,11 @@ impl QueryList<'_> {
 
     fn worse_limits(&mut self) {
         let limits = self.base.problem.limits.clone();
+        let by_kind = self.kinds(false);
         for kind in self.limiting() {
             let value = limits.get(kind);
             match kind {
+                LimitKind::Devices if by_kind => {}
                 LimitKind::Devices => {
                     for fewer in [value - 1.0, value - 8.0] {
                         if fewer >= 1.0 {

@@ -27,7 +27,6 @@ use crate::{
             summary::summary,
             text::{fit, fit_right, plain},
             topology,
-            words::memory_title,
         },
         shown::ShownRun,
         simulated::Simulated,
@@ -185,7 +184,7 @@ fn legend(
 ) -> Paragraph<'static> {
     let muted = theme.fg(Role::Muted);
     let devices = shown.names.noun == "device";
-    let memory = memory_title(shown.limits.memory_limit());
+    let memory = shown.memory_title();
     let memory = match bar_width + VALUE {
         room if room > memory.chars().count() + 2 => format!("{memory} │"),
         room if bar_width == 0 || room < 10 => fit_right("memory", room + 1),
@@ -277,7 +276,7 @@ fn draw_detail(
     let memory = if names.is_cpu(stage) {
         "no limit on a CPU's memory".to_string()
     } else {
-        let limit = shown.limits.memory_limit();
+        let limit = shown.memory_limit(stage);
         let held = units::bytes_beside(scored.memory_bytes, limit);
         match units::bytes_exact(limit).as_str() {
             "unlimited" => format!("{held}; no limit"),
@@ -382,7 +381,7 @@ fn row_spans(
         spans.push(Span::styled(fit("no limit", bar_width + VALUE), theme.fg(Role::Muted)));
         return spans;
     }
-    let limit = shown.limits.memory_limit();
+    let limit = shown.memory_limit(i);
     let scale = limit.max(scored.memory_bytes);
     let gauge = bar_width.saturating_sub(1);
     let fixed = scored.memory_bytes - scored.activation_bytes;
@@ -396,10 +395,7 @@ fn row_spans(
         gauge,
     ));
     spans.push(Span::styled("│", theme.fg(Role::Text)));
-    spans.push(Span::styled(
-        fit_right(&units::bytes_beside(scored.memory_bytes, shown.limits.memory_limit()), VALUE),
-        plain(),
-    ));
+    spans.push(Span::styled(fit_right(&units::bytes_beside(scored.memory_bytes, limit), VALUE), plain()));
     spans
 }
 

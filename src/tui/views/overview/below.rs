@@ -12,15 +12,14 @@ use crate::tui::{
     theme::Role,
 };
 
-/// Draws one line or two; `limits` is the number of stages that limit alike, if the one under the cursor is one of them.
+/// Draws one line or two. `limit` is that on the stage's memory; `limits` is the number of stages that limit alike, if the one under the cursor is one of them.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
     model: &Model,
     (facts, hue): (&Facts, Style),
-    limits: Option<usize>,
+    (limit, limits): (f64, Option<usize>),
 ) {
-    let limit = model.planning.shown.as_ref().map_or(f64::INFINITY, |shown| shown.limits.memory_limit());
     let mut stage = stage(&model.appearance.theme, facts, hue, limit);
     if let Some((title, alike)) = stage.first_mut().zip(limits) {
         let told = if alike > 1 { format!(" limits, {} alike", alike - 1) } else { " limits".into() };

@@ -129,7 +129,7 @@ pub(in crate::tui) fn draw(
     let hue = Style::new().fg(shades.color(shades.stage(stage, &shown.places)));
     match places.side {
         Some(place) => {
-            let (theme, limit) = (&model.appearance.theme, shown.limits.memory_limit());
+            let (theme, limit) = (&model.appearance.theme, shown.memory_limit(stage));
             let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
             let from = (block.draw(frame, place) + 2).min(place.height);
             let help = Rect { y: place.y + from, height: place.height - from, ..place };
@@ -139,7 +139,7 @@ pub(in crate::tui) fn draw(
             marks.help = Some(false);
             let alike = simulated.map_or(1, Simulated::alike);
             let limits = (limiting == Some(stage)).then_some(alike);
-            below::draw(frame, places.below, model, (&facts, hue), limits);
+            below::draw(frame, places.below, model, (&facts, hue), (shown.memory_limit(stage), limits));
         }
     }
     marks.views.overview = Some(state);
@@ -353,7 +353,7 @@ fn draw_memory(
     (stage, axis): (usize, Axis),
 ) {
     let theme = &model.appearance.theme;
-    let (area, limit) = (places.memory, simulated.shown.limits.memory_limit());
+    let (area, limit) = (places.memory, simulated.shown.memory_limit(stage));
     let chart = MemoryChart { theme, shades, simulated, stage, limit, axis, split: false };
     let legend = chart.legend();
     if area.height < 2 || legend.is_empty() || simulated.shown.names.is_cpu(stage) {

@@ -174,10 +174,11 @@ fn figures(model: &Model, shown: &ShownRun, simulated: Option<&Simulated>) -> Ve
             figures.push(Figure { vital: true, ..figure(value, "idle", "idle") });
         }
     }
-    let limit = shown.limits.memory_limit();
-    let peak = simulated.map_or_else(|| score.peak_memory_bytes(), |simulated| simulated.timeline.peak_memory());
+    let planned = || score.stages.iter().map(|stage| stage.memory_bytes).collect();
+    let peaks: Vec<f64> = simulated.map_or_else(planned, |simulated| simulated.timeline.peak_memory_bytes.clone());
+    let (limit, over) = shown.fullest_limit(&peaks);
+    let peak = peaks.iter().copied().fold(0.0, f64::max);
     if peak > 0.0 {
-        let over = peak > limit * (1.0 + 1e-9);
         let (held, of) = of_limit(peak, limit);
         let held = if over { format!("✗ {held}") } else { held };
         let style = if over { text(Role::Bad, true) } else { text(Role::Text, false) };

@@ -38,7 +38,6 @@ use crate::{
             stage_line,
             summary::{of_edited, summary},
             text::{fit, fit_right},
-            words::memory_title,
         },
         shown::ShownRun,
         simulated::Simulated,
@@ -72,7 +71,7 @@ pub(in crate::tui) fn draw(
     let selected = marks.tree.selected().first().map_or(0, |&stage| stage as usize);
     let facts = Facts::of(shown, plan, score_as_planned, simulated.as_deref(), selected);
     let hue = Style::new().fg(shades.color(shades.stage(selected, &shown.places)));
-    let limit = shown.limits.memory_limit();
+    let limit = shown.memory_limit(selected);
     let block = Block { theme, shades: &shades, facts: &facts, hue, limit };
     let told = match area.height >= WITH_BLOCK && area.width >= WIDE {
         true => block.wide_height() + 1,
@@ -113,7 +112,7 @@ fn titles(shown: &ShownRun, plan: &Plan, score: &Score, columns: Columns, theme:
     let muted = theme.fg(Role::Muted);
     let time_width = columns.bar + VALUE + 2;
     let slack = if columns.slack > 2 { fit_right("slack", columns.slack) } else { "  ".into() };
-    let memory = memory_title(shown.limits.memory_limit());
+    let memory = shown.memory_title();
     let room = columns.bar + VALUE;
     let memory = if memory.len() > room { memory.replace("memory, limit", "mem ≤") } else { memory };
     let memory = if memory.chars().count() > room { fit_right("memory", room) } else { memory };

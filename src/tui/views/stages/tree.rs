@@ -94,7 +94,6 @@ struct Tree<'a> {
     /// Time of a full bar, seconds.
     slowest: f64,
     /// Memory of a full bar, bytes.
-    memory: f64,
     /// Stages with a violation.
     broken: BTreeSet<usize>,
 }
@@ -124,7 +123,6 @@ pub(super) fn branches(
         parts: load_parts(score),
         node_parts: load_parts(shown.plan().map_or(score, |(_, score)| score)),
         slowest: score.slowest_s.max(f64::MIN_POSITIVE),
-        memory: shown.limits.memory_limit(),
         broken: score.violations.iter().flat_map(Violation::stages).collect(),
     };
     let bottleneck = score.bottleneck();
@@ -210,26 +208,26 @@ impl Tree<'_> {
         if self.shown.names.is_cpu(index) {
             spans.push(Span::styled(fit("no limit", columns.bar + VALUE), theme.fg(Role::Muted)));
         } else {
-            spans.extend(self.memory(scored.memory_bytes, true));
+            spans.extend(self.memory(scored.memory_bytes, self.shown.memory_limit(index), true));
         }
         Line::from(spans)
     }
 
     /// Bar relative to the limit, and the value. Nearly full and exceeded limits are marked.
-    fn memory(&self, bytes: f64, marked: bool) -> Vec<Span<'static>> {
+    fn memory(&self, bytes: f64, limit: f64, marked: bool) -> Vec<Span<'static>> {
         let (theme, width) = (self.theme, self.columns.bar);
-        let over = marked && bytes > self.memory;
+        let over = marked && bytes > limit;
         let style = match marked {
             true if over => theme.bold(Role::Bad),
-            true if bytes > 0.97 * self.memory => theme.bold(Role::Warning),
+            true if bytes > 0.97 * limit => theme.bold(Role::Warning),
             _ => plain(),
         };
         let (end, border) = if over { ("✗", theme.bold(Role::Bad)) } else { ("│", theme.fg(Role::Border)) };
         vec![
-            Span::styled(filled(bytes / self.memory, width.saturating_sub(1), theme), theme.fg(Role::State)),
+            Span::styled(filled(bytes / limit, width.saturating_sub(1), theme), theme.fg(Role::State)),
             Span::styled(if width > 0 && marked { end } else { "" }, border),
             Span::raw(if width > 0 && !marked { " " } else { "" }),
-            Span::styled(fit_right(&units::bytes_beside(bytes, self.memory), VALUE), style),
+            Span::styled(fit_right(&units::bytes_beside(bytes, limit), VALUE), style),
         ]
     }
 
@@ -315,7 +313,11 @@ impl Tree<'_> {
         spans.push(Span::styled(fit_right(&units::seconds(load), VALUE), theme.fg(Role::Muted)));
         spans.push(Span::raw(" ".repeat(2 + columns.gap)));
         if !self.shown.names.is_cpu(index) {
-            spans.extend(self.memory(forward.memory_bytes + backward.memory_bytes, false));
+            spans.extend(self.memory(
+                forward.memory_bytes + backward.memory_bytes,
+                self.shown.memory_limit(index),
+                false,
+            ));
         }
         Line::from(spans)
     }

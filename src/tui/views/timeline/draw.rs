@@ -107,7 +107,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, area: Rect, model: &Model, marks: &mut
     timeline_rows::draw(frame, rows(area, axis + 1, grid_height), model, marks, simulated, (&all, state.row), window);
     let chart = rows(area, axis + 1 + grid_height, chart_height);
     let axis_s = Axis::linear(window, state.columns);
-    let limit = shown.limits.memory_limit();
+    let limit = shown.memory_limit(stage);
     let memory = MemoryChart { theme, shades: &shades, simulated, stage, limit, axis: axis_s, split: true };
     memory.draw(frame.buffer_mut(), chart, LABEL);
     let marked = Rect { y: area.y + axis, height: chart.y.saturating_sub(area.y + axis), ..area };

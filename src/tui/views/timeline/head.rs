@@ -48,8 +48,7 @@ pub(super) fn lines(
 /// Main figures of an iteration.
 fn figures(simulated: &Simulated, theme: &Theme, width: usize) -> Vec<Phrase> {
     let timeline = &simulated.timeline;
-    let limit = simulated.shown.limits.memory_limit();
-    let over = timeline.peak_memory() > limit * (1.0 + 1e-9);
+    let (limit, over) = simulated.shown.fullest_limit(&timeline.peak_memory_bytes);
     let peak = format!(
         "{}{}",
         units::bytes_beside(timeline.peak_memory(), limit),

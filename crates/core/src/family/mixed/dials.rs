@@ -46,6 +46,11 @@ impl KindCount {
         parts.iter().any(|part| is_kind(part)).then(|| Self::parse_all(&parts))
     }
 
+    /// Request as text: `16xh100,32xa100-80`.
+    pub fn list(kinds: &[KindCount]) -> String {
+        kinds.iter().map(|kind| format!("{}x{}", kind.count, kind.id)).collect::<Vec<_>>().join(",")
+    }
+
     fn parse_all(parts: &[&str]) -> Result<Vec<KindCount>, String> {
         let mut kinds: Vec<KindCount> = vec![];
         for part in parts {

@@ -89,6 +89,10 @@ pub(super) struct Case<'a> {
     rest: Vec<Vec<Rest>>,
     /// By type, then number of layers: the shortest compute of so many consecutive layers, seconds.
     shortest_s: Vec<Vec<f64>>,
+    /// By kind: what a device-second is worth, as a share of the time of all layers on it.
+    worth: Vec<f64>,
+    /// Worth of the cheapest device-seconds that the layers before each layer take.
+    priced: Vec<f64>,
     /// By stages placed, then type: the most layers that the next stage can hold.
     holds: Vec<Vec<usize>>,
 }
@@ -172,7 +176,10 @@ impl<'a> Case<'a> {
             rest: vec![],
             shortest_s: vec![],
             holds: vec![],
+            worth: vec![],
+            priced: vec![],
         };
+        case.price(layers);
         case.bound(layers);
         case
     }
@@ -259,6 +266,32 @@ impl<'a> Case<'a> {
         }
         let held = |(&left, most): (&u32, &f64)| f64::from(left) / f64::from(self.data) * most;
         left.iter().zip(&most).map(held).sum::<f64>() + 1e-9 >= layers as f64
+    }
+
+    /// Prices the device-seconds of each kind by its speed. Whatever the stages, those on a kind take at most the slowest
+    /// one's compute on each of its units; so the prices bound that compute from below (linear duality).
+    fn price(&mut self, layers: usize) {
+        let least = |kind: usize, layer: usize| {
+            let own = self.types.iter().filter(|own| own.kind == kind);
+            own.map(|own| f64::from(own.tensor) * own.compute_s(layer, layer + 1)).fold(f64::INFINITY, f64::min)
+        };
+        let worth = |kind: usize| {
+            let whole: f64 = (0..layers).map(|layer| least(kind, layer)).sum();
+            if whole.is_finite() && whole > 0.0 { whole.recip() } else { 0.0 }
+        };
+        self.worth = (0..self.profile.kinds.len()).map(worth).collect();
+        let cheapest = |layer: usize| {
+            let kinds = (0..self.worth.len()).map(|kind| self.worth[kind] * least(kind, layer));
+            kinds.filter(|seconds| !seconds.is_nan()).fold(f64::INFINITY, f64::min)
+        };
+        self.priced = prefix((0..layers).map(cheapest));
+    }
+
+    /// Least compute of the slowest of the stages that hold the layers before `first`, on the devices left of each kind,
+    /// seconds.
+    pub(super) fn slowest_s(&self, first: usize, left: &[u32]) -> f64 {
+        let units = left.iter().zip(&self.worth).map(|(&left, worth)| worth * f64::from(left / self.data)).sum::<f64>();
+        if units > 0.0 { self.priced[first] / units } else { 0.0 }
     }
 
     fn bound(&mut self, layers: usize) {

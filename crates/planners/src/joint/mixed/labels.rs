@@ -13,6 +13,9 @@ use super::case::{Case, Rest};
 
 pub(super) use plantui_core::workload::mixed::MOST_KINDS;
 
+/// Labels of each number of stages in the pass that finds a first plan.
+const BEAM: usize = 100;
+
 /// No label: the end of the pipeline.
 const NONE: u32 = u32::MAX;
 
@@ -26,6 +29,8 @@ struct Label {
     reduction_s: f64,
     /// Compute and transfers of the first stage, seconds; its gradients go to the nearest type.
     open_s: f64,
+    /// Lower bound on the iterations that it leads to, seconds.
+    bound_s: f64,
     /// First layer, and type of the first stage.
     first: u32,
     own: u32,
@@ -80,6 +85,14 @@ impl<'a> Labels<'a> {
 
     /// Searches. `stopped` is asked now and then.
     pub(super) fn search(mut self, stopped: &dyn Fn() -> bool) -> CaseResult {
+        let warm = self.pass(Some(BEAM), stopped);
+        self.arena.clear();
+        let exact = self.pass(None, stopped);
+        CaseResult { best: exact.best.or(warm.best), ..exact }
+    }
+
+    /// Searches with the best labels of each number of stages, or with all of them.
+    fn pass(&mut self, beam: Option<usize>, stopped: &dyn Fn() -> bool) -> CaseResult {
         let layers = self.case.layers();
         let mut result = CaseResult { bound_s: f64::INFINITY, ..CaseResult::default() };
         let start = Label {
@@ -87,6 +100,7 @@ impl<'a> Labels<'a> {
             through_s: 0.0,
             reduction_s: 0.0,
             open_s: 0.0,
+            bound_s: 0.0,
             first: layers as u32,
             own: 0,
             later: NONE,
@@ -124,6 +138,9 @@ impl<'a> Labels<'a> {
             // In an order of their own, so that equal costs give the same plan everywhere.
             now = next.into_iter().collect();
             now.sort_unstable_by_key(|(state, _)| *state);
+            if let Some(most) = beam {
+                keep_best(&mut now, most);
+            }
         }
         result
     }
@@ -165,6 +182,7 @@ impl<'a> Labels<'a> {
                         through_s: label.through_s + more_s + open_s,
                         reduction_s: label.reduction_s.max(reduction_s),
                         open_s,
+                        bound_s: 0.0,
                         first: first as u32,
                         own: own as u32,
                         later: from + number as u32,
@@ -185,9 +203,10 @@ impl<'a> Labels<'a> {
                         continue;
                     }
                     let budget_s = case.slot_budget_s(self.best_s, through_s, reduction_s);
-                    if !case.holds(placed + 1, first, &left, budget_s) {
+                    if case.slowest_s(first, &left) > budget_s || !case.holds(placed + 1, first, &left, budget_s) {
                         continue;
                     }
+                    let longer = Label { bound_s, ..longer };
                     insert(next.entry((first as u32, used, own as u32)).or_default(), longer);
                 }
             }
@@ -224,6 +243,17 @@ impl<'a> Labels<'a> {
         }
         KindPipeline { stages, data: self.case.data, micro_batch: self.case.micro_batch, batch: self.batch }
     }
+}
+
+/// Keeps the labels with the least bounds.
+fn keep_best(states: &mut Vec<(State, Vec<Label>)>, most: usize) {
+    let mut bounds: Vec<f64> = states.iter().flat_map(|(_, labels)| labels).map(|label| label.bound_s).collect();
+    if bounds.len() <= most {
+        return;
+    }
+    let (_, &mut last, _) = bounds.select_nth_unstable_by(most, f64::total_cmp);
+    states.iter_mut().for_each(|(_, labels)| labels.retain(|label| label.bound_s < last));
+    states.retain(|(_, labels)| !labels.is_empty());
 }
 
 /// Adds a label to those of a state unless one dominates it, and removes those that it dominates.

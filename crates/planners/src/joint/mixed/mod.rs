@@ -179,7 +179,9 @@ fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, search: &
             }
             let case = Case::new(profile, (batch, space.devices), data, micro_batch);
             let rest = case.rest(0, layers);
-            let bound_s = case.iteration_s(rest.slowest_s, rest.through_s, rest.reduction_s);
+            let all: Vec<u32> = profile.kinds.iter().map(|kind| kind.count).collect();
+            let slowest_s = rest.slowest_s.max(case.slowest_s(layers, &all));
+            let bound_s = case.iteration_s(slowest_s, rest.through_s, rest.reduction_s);
             if bound_s.is_finite() {
                 cases.push((bound_s, case));
             }
