@@ -3,8 +3,13 @@
 use std::collections::BTreeMap;
 
 use plantui::{
-    planner::{Search, joint::mixed},
-    workload::mixed::{DeviceKind, KindCosts, KindLinks, LayerCost, LinkRate, MixedProfile, TransferRule},
+    planner::{
+        Search,
+        joint::mixed::{self, MixedSpace},
+    },
+    workload::mixed::{
+        DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MixedProfile, Reductions, TimeRule,
+    },
 };
 
 /// Layers of a model of 350 M parameters, with its embedding and its head.
@@ -36,12 +41,12 @@ fn cluster(counts: [u32; 2]) -> MixedProfile {
                 let layer = |layer| LayerCost {
                     forward_s,
                     backward_s: 2.6 * forward_s,
-                    update_s: 3e-3,
-                    state_bytes: 24.0 * PARAMETERS[usize::from(layer > 0)] / f64::from(tensor),
+                    update_s: Divided::whole(3e-3),
+                    state_bytes: Divided::whole(24.0 * PARAMETERS[usize::from(layer > 0)] / f64::from(tensor)),
                     activation_bytes: 3.6e8 * f64::from(micro_batch) / f64::from(tensor),
                 };
                 let layers = (0..LAYERS).map(layer).collect();
-                costs.push(KindCosts { kind, tensor, micro_batch, layers, reserve_bytes: 2e9 });
+                costs.push(KindCosts { kind, tensor, micro_batch, recompute: false, layers, reserve_bytes: 2e9 });
             }
             for other in 0..KINDS.len() {
                 for degree in [1, 2, 4] {
@@ -57,13 +62,18 @@ fn cluster(counts: [u32; 2]) -> MixedProfile {
         costs,
         output_bytes: vec![8.4e6; LAYERS],
         gradient_bytes: (0..LAYERS).map(|layer| 4.0 * PARAMETERS[usize::from(layer > 0)]).collect(),
-        links: KindLinks { rates, bucket_bytes: 5e8 },
-        transfers: TransferRule::Sends,
+        links: KindLinks { rates, reductions: Reductions::Messages { bucket_bytes: 5e8 } },
+        rule: TimeRule::Stages,
+        growth: 0.0,
+        fixed_s: 0.0,
+        origin: None,
+        remarks: vec![],
     }
 }
 
 #[divan::bench(args = [[32, 96], [80, 240], [128, 384]])]
 fn plan(bencher: divan::Bencher<'_, '_>, counts: [u32; 2]) {
     let cluster = cluster(counts);
-    bencher.bench_local(|| mixed::plan(&cluster, 1024, &Search::new(None, 0)).expect("two kinds are few"));
+    let space = MixedSpace::all(cluster.devices());
+    bencher.bench_local(|| mixed::plan(&cluster, 1024, &space, &Search::new(None, 0)).expect("two kinds are few"));
 }

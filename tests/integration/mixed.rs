@@ -1,20 +1,28 @@
 //! Clusters of several kinds of devices: the closed form against Sailor's simulator, plans against every plan of small
 //! cases, and against the published planners on Sailor's clusters.
 
+use std::sync::Arc;
+
 use crate::common::reference;
 use plantui::{
     family::mixed::iteration::{KindPipeline, KindStage},
-    planner::{Search, joint::mixed},
+    planner::{
+        Search,
+        joint::mixed::{self, MixedPlan, MixedSpace},
+    },
     random::SplitMix,
     workload::{
         formats::sailor::{SailorModel, SailorTables, ZoneDevices},
-        mixed::{DeviceKind, KindCosts, KindLinks, LayerCost, LinkRate, MixedProfile, TransferRule},
+        mixed::{
+            DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MixedProfile, Reductions, RingRate,
+            TimeRule,
+        },
     },
 };
 
 /// Costs of a published model on these devices.
 fn sailor(model: &str, layers: usize, devices: &[(&str, u32)]) -> MixedProfile {
-    let tables = SailorTables::read(&reference::root().join("sailor")).unwrap();
+    let tables = Arc::new(SailorTables::read(&reference::root().join("sailor")).unwrap());
     let model = SailorModel { name: model.into(), layers };
     let price = |kind: &str| [("a100-40", 3.673385), ("v100-16", 2.859998)].into_iter().find(|own| own.0 == kind);
     let of = |&(kind, count): &(&str, u32)| ZoneDevices {
@@ -26,12 +34,17 @@ fn sailor(model: &str, layers: usize, devices: &[(&str, u32)]) -> MixedProfile {
     tables.profile(&model, &devices.iter().map(of).collect::<Vec<_>>()).unwrap()
 }
 
+/// Plan on all devices.
+fn plan(profile: &MixedProfile, batch: u32, search: &Search) -> Result<MixedPlan, mixed::TooManyKinds> {
+    mixed::plan(profile, batch, &MixedSpace::all(profile.devices()), search)
+}
+
 /// Stages of these numbers of layers, each with its kind and tensor degree.
 fn stages(of: &[(usize, usize, u32)]) -> Vec<KindStage> {
     let mut first = 0;
     let mut stage = |&(count, kind, tensor): &(usize, usize, u32)| {
         first += count;
-        KindStage { layers: first - count..first, kind, tensor }
+        KindStage { layers: first - count..first, kind, tensor, recompute: false }
     };
     of.iter().map(&mut stage).collect()
 }
@@ -48,7 +61,11 @@ fn the_closed_form_is_that_of_sailors_simulator() {
     ] {
         let pipeline = KindPipeline { stages: stages(&of), data, micro_batch, batch: 1024 };
         let costs = pipeline.costs(&profile).unwrap();
-        assert!((pipeline.iteration_s(&costs) - seconds).abs() < 1e-6, "{of:?}: {}", pipeline.iteration_s(&costs));
+        assert!(
+            (pipeline.iteration_s(&profile, &costs) - seconds).abs() < 1e-6,
+            "{of:?}: {}",
+            pipeline.iteration_s(&profile, &costs)
+        );
     }
 }
 
@@ -63,13 +80,13 @@ fn plans_are_faster_than_those_of_published_planners() {
         ("OPT-350", 1024, 26, vec![("a100-40", 32)], 7.993, 7.71),
     ] {
         let profile = sailor(model, layers, &devices);
-        let plan = mixed::plan(&profile, batch, &Search::new(None, 0)).unwrap();
+        let plan = plan(&profile, batch, &Search::new(None, 0)).unwrap();
         let pipeline = plan.pipeline.expect("there is a plan");
         let costs = pipeline.costs(&profile).unwrap();
         let gap = 1.0 - plan.bound_s / plan.iteration_s;
         let told = format!("{devices:?}: {:.4} s, gap {gap:.5}, {} cases: {pipeline:?}", plan.iteration_s, plan.cases);
         println!("{told}");
-        assert_eq!(pipeline.iteration_s(&costs), plan.iteration_s, "{told}");
+        assert_eq!(pipeline.iteration_s(&profile, &costs), plan.iteration_s, "{told}");
         assert!(plan.iteration_s <= most_s && plan.iteration_s < published_s, "{told}");
         assert!((0.0..0.03).contains(&gap), "{told}");
         for (stage, cost) in pipeline.stages.iter().zip(&costs) {
@@ -97,7 +114,7 @@ fn an_iteration_costs_the_devices_that_it_takes() {
 #[test]
 #[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
 fn what_the_tables_lack_is_named() {
-    let tables = SailorTables::read(&reference::root().join("sailor")).unwrap();
+    let tables = Arc::new(SailorTables::read(&reference::root().join("sailor")).unwrap());
     let device = |kind: &str, zone: Option<&str>| {
         vec![ZoneDevices { kind: kind.into(), zone: zone.map(Into::into), count: 8, usd_per_hour: None }]
     };
@@ -120,7 +137,7 @@ fn what_the_tables_lack_is_named() {
 fn a_stopped_search_bounds_nothing_that_it_has_not_seen() {
     let (profile, search) = (random(&mut SplitMix::new(1)), Search::new(None, 0));
     search.cancel();
-    let plan = mixed::plan(&profile, 8, &search).unwrap();
+    let plan = plan(&profile, 8, &search).unwrap();
     assert!(plan.stopped && plan.pipeline.is_none() && plan.bound_s == 0.0, "{plan:?}");
 }
 
@@ -128,7 +145,7 @@ fn a_stopped_search_bounds_nothing_that_it_has_not_seen() {
 fn five_kinds_are_refused() {
     let mut profile = random(&mut SplitMix::new(1));
     profile.kinds.extend(std::iter::repeat_n(profile.kinds[0].clone(), 3));
-    let error = mixed::plan(&profile, 8, &Search::new(None, 0)).unwrap_err().to_string();
+    let error = plan(&profile, 8, &Search::new(None, 0)).unwrap_err().to_string();
     assert_eq!(error, "has 5 kinds of devices; at most 4 are planned: leave some out");
 }
 
@@ -147,20 +164,20 @@ fn random(random: &mut SplitMix) -> MixedProfile {
         .collect();
     let mut costs = vec![];
     for kind in 0..2 {
-        for tensor in [1, 2] {
+        for (tensor, recompute) in [(1, false), (2, false), (1, true)] {
             for micro_batch in [1, 2] {
-                if below(8) == 0.0 {
+                if below(8) == 0.0 || recompute && kind == 1 {
                     continue;
                 }
                 let layer = |_| LayerCost {
                     forward_s: 1.0 + below(9),
                     backward_s: 1.0 + below(9),
-                    update_s: below(3),
-                    state_bytes: 2.0 + below(12),
-                    activation_bytes: 1.0 + below(6),
+                    update_s: Divided { whole: below(3), divided: below(3) },
+                    state_bytes: Divided { whole: 2.0 + below(9), divided: below(6) },
+                    activation_bytes: if recompute { 0.5 } else { 1.0 + below(6) },
                 };
                 let layers = (0..layers).map(layer).collect();
-                costs.push(KindCosts { kind, tensor, micro_batch, layers, reserve_bytes: below(5) });
+                costs.push(KindCosts { kind, tensor, micro_batch, recompute, layers, reserve_bytes: below(5) });
             }
         }
     }
@@ -175,21 +192,30 @@ fn random(random: &mut SplitMix) -> MixedProfile {
     }
     let mut sizes = || (0..layers).map(|_| 1.0 + below(20)).collect::<Vec<f64>>();
     let (output_bytes, gradient_bytes) = (sizes(), sizes());
-    let transfers = if below(2) == 0.0 { TransferRule::Sends } else { TransferRule::Sailor };
+    let rule = if below(2) == 0.0 { TimeRule::Stages } else { TimeRule::Sailor };
+    let mut ring = |key| (key, RingRate { within: 5.0 + below(20), across: 1.0 + below(9), machine: 2 });
+    let rings = [(0, 1), (0, 2), (1, 1), (1, 2)].map(&mut ring);
+    let reductions =
+        if below(2) == 0.0 { Reductions::Messages { bucket_bytes: 50.0 } } else { Reductions::Rings(rings.into()) };
     MixedProfile {
         kinds,
         costs,
         output_bytes,
         gradient_bytes,
-        links: KindLinks { rates, bucket_bytes: 50.0 },
-        transfers,
+        links: KindLinks { rates, reductions },
+        rule,
+        growth: below(2) / 10.0,
+        fixed_s: below(3),
+        origin: None,
+        remarks: vec![],
     }
 }
 
 /// Fastest pipeline of all, seconds; infinite if none fits.
 fn of_all(profile: &MixedProfile, batch: u32) -> f64 {
     let layers = profile.output_bytes.len();
-    let mut types: Vec<(usize, u32)> = profile.costs.iter().map(|costs| (costs.kind, costs.tensor)).collect();
+    let mut types: Vec<(usize, u32, bool)> =
+        profile.costs.iter().map(|costs| (costs.kind, costs.tensor, costs.recompute)).collect();
     types.sort_unstable();
     types.dedup();
     let mut best = f64::INFINITY;
@@ -204,13 +230,18 @@ fn of_all(profile: &MixedProfile, batch: u32) -> f64 {
             }
         }
         for choice in 0..types.len().pow(counts.len() as u32) {
+            let mut first = 0;
             let of = |(stage, &count): (usize, &usize)| {
-                let (kind, tensor) = types[choice / types.len().pow(stage as u32) % types.len()];
-                (count, kind, tensor)
+                let (kind, tensor, recompute) = types[choice / types.len().pow(stage as u32) % types.len()];
+                first += count;
+                KindStage { layers: first - count..first, kind, tensor, recompute }
             };
-            let stages = stages(&counts.iter().enumerate().map(of).collect::<Vec<_>>());
+            let stages: Vec<KindStage> = counts.iter().enumerate().map(of).collect();
             for data in 1..=profile.devices().min(batch) {
                 for micro_batch in [1, 2] {
+                    if profile.rule == TimeRule::Stages && batch % (data * micro_batch) != 0 {
+                        continue;
+                    }
                     let pipeline = KindPipeline { stages: stages.clone(), data, micro_batch, batch };
                     let there = pipeline
                         .devices(2)
@@ -222,7 +253,7 @@ fn of_all(profile: &MixedProfile, batch: u32) -> f64 {
                         cost.memory_bytes() <= profile.kinds[stage.kind].memory_bytes
                     };
                     if stages.iter().zip(&costs).all(fits) {
-                        best = best.min(pipeline.iteration_s(&costs));
+                        best = best.min(pipeline.iteration_s(profile, &costs));
                     }
                 }
             }
@@ -238,7 +269,7 @@ fn plans_are_as_fast_as_the_fastest_of_all() {
     for case in 0..300 {
         let profile = random(&mut draw);
         let batch = 1 + draw.below(12) as u32;
-        let plan = mixed::plan(&profile, batch, &Search::new(None, 0)).unwrap();
+        let plan = plan(&profile, batch, &Search::new(None, 0)).unwrap();
         let best = of_all(&profile, batch);
         assert_eq!(plan.pipeline.is_some(), best.is_finite(), "case {case}");
         if !best.is_finite() {
@@ -257,9 +288,49 @@ fn more_devices_are_never_slower() {
     let mut draw = SplitMix::new(11);
     for case in 0..100 {
         let mut profile = random(&mut draw);
-        let before = mixed::plan(&profile, 8, &Search::new(None, 0)).unwrap();
+        let before = plan(&profile, 8, &Search::new(None, 0)).unwrap();
         profile.kinds[draw.below(2)].count += 1;
-        let after = mixed::plan(&profile, 8, &Search::new(None, 0)).unwrap();
+        let after = plan(&profile, 8, &Search::new(None, 0)).unwrap();
         assert!(after.bound_s <= before.iteration_s + 1e-9, "case {case}: {before:?}, {after:?}");
     }
+}
+
+#[test]
+fn settings_narrow_the_plans() {
+    let mut draw = SplitMix::new(5);
+    let mut narrowed = 0;
+    for case in 0..100 {
+        let profile = random(&mut draw);
+        let all = MixedSpace::all(profile.devices());
+        let free = mixed::plan(&profile, 8, &all, &Search::new(None, 0)).unwrap();
+        for space in [
+            MixedSpace { devices: 3, ..all },
+            MixedSpace { tensor: Some(1), ..all },
+            MixedSpace { data: Some(2), ..all },
+            MixedSpace { micro_batch: Some(2), ..all },
+            MixedSpace { stages: Some(2), ..all },
+            MixedSpace { recompute: Some(false), ..all },
+            MixedSpace { uniform: true, ..all },
+            MixedSpace { headroom: 0.3, ..all },
+        ] {
+            let own = mixed::plan(&profile, 8, &space, &Search::new(None, 0)).unwrap();
+            let Some(pipeline) = own.pipeline else { continue };
+            let told = format!("case {case}: {space:?}, {pipeline:?}");
+            narrowed += usize::from(own.iteration_s > free.iteration_s + 1e-9);
+            assert!(own.iteration_s >= free.bound_s - 1e-9, "{told}");
+            let (stages, costs) = (&pipeline.stages, pipeline.costs(&profile).unwrap());
+            assert!(pipeline.devices(2).iter().sum::<u64>() <= u64::from(space.devices), "{told}");
+            assert!(space.tensor.is_none_or(|tensor| stages.iter().all(|stage| stage.tensor == tensor)), "{told}");
+            assert!(space.data.is_none_or(|data| pipeline.data == data), "{told}");
+            assert!(space.micro_batch.is_none_or(|size| pipeline.micro_batch == size), "{told}");
+            assert!(space.stages.is_none_or(|count| stages.len() == count), "{told}");
+            assert!(space.recompute.is_none_or(|again| stages.iter().all(|stage| stage.recompute == again)), "{told}");
+            assert!(!space.uniform || stages.iter().all(|stage| stage.tensor == stages[0].tensor), "{told}");
+            for (stage, cost) in stages.iter().zip(&costs) {
+                let room = profile.kinds[stage.kind].memory_bytes * (1.0 - space.headroom);
+                assert!(cost.memory_bytes() <= room + 1e-9, "{told}");
+            }
+        }
+    }
+    assert!(narrowed > 100, "{narrowed}");
 }

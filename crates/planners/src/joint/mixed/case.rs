@@ -6,6 +6,10 @@
 
 use plantui_core::workload::mixed::{MixedProfile, TimeRule};
 
+/// Price levels of the bound by duality, and the factor between two.
+const LEVELS: usize = 40;
+const LEVEL_STEP: f64 = 1.15;
+
 /// Kind with a tensor degree that a stage may be on.
 #[derive(Debug, Clone)]
 pub(super) struct StageType {
@@ -82,19 +86,16 @@ pub(super) struct Case<'a> {
     pub(super) types: Vec<StageType>,
     /// Devices of all kinds that a plan may use.
     pub(super) devices: u32,
-    /// Shortest transfer and shortest optimizer step of any type and layer, seconds.
-    least_send_s: f64,
+    /// Shortest optimizer step of any type and layer, seconds.
     least_update_s: f64,
     /// Least cost of the layers left, by stages placed, then first layer placed.
     rest: Vec<Vec<Rest>>,
-    /// By type, then number of layers: the shortest compute of so many consecutive layers, seconds.
-    shortest_s: Vec<Vec<f64>>,
-    /// By kind: what a device-second is worth, as a share of the time of all layers on it.
+    /// By kind: speed of a unit, as the share of all layers that it computes in a second.
     worth: Vec<f64>,
-    /// Worth of the cheapest device-seconds that the layers before each layer take.
-    priced: Vec<f64>,
-    /// By stages placed, then type: the most layers that the next stage can hold.
-    holds: Vec<Vec<usize>>,
+    /// Price levels, from that of all devices on.
+    levels: Vec<f64>,
+    /// By price level, then layer: least priced compute of the layers before it, seconds.
+    priced: Vec<Vec<f64>>,
 }
 
 fn prefix(values: impl Iterator<Item = f64>) -> Vec<f64> {
@@ -150,7 +151,11 @@ impl<'a> Case<'a> {
             let same = |other: &StageType| {
                 (other.kind, other.tensor, other.recompute) == (types[own].kind, types[own].tensor, false)
             };
-            types[own].keeps = if types[own].recompute { types.iter().position(same) } else { None };
+            types[own].keeps = if types[own].recompute && profile.rule == TimeRule::Stages {
+                types.iter().position(same)
+            } else {
+                None
+            };
         }
         let ends: Vec<(usize, u32)> = types.iter().map(|own| (own.kind, own.tensor)).collect();
         for own in &mut types {
@@ -161,9 +166,7 @@ impl<'a> Case<'a> {
                 own.sends_s.iter().map(|to: &Vec<f64>| to.iter().copied().fold(f64::INFINITY, f64::min)).collect();
         }
         let microbatches = batch.div_ceil(micro_batch.saturating_mul(data).max(1));
-        let least = |all: &mut dyn Iterator<Item = f64>| all.fold(f64::INFINITY, f64::min);
-        let least_send_s = least(&mut types.iter().flat_map(|own| own.least_send_s.iter().copied()));
-        let least_update_s = least(&mut types.iter().map(|own| own.update_s));
+        let least_update_s = types.iter().map(|own| own.update_s).fold(f64::INFINITY, f64::min);
         let mut case = Case {
             profile,
             data,
@@ -171,12 +174,10 @@ impl<'a> Case<'a> {
             microbatches,
             types,
             devices,
-            least_send_s,
             least_update_s,
             rest: vec![],
-            shortest_s: vec![],
-            holds: vec![],
             worth: vec![],
+            levels: vec![],
             priced: vec![],
         };
         case.price(layers);
@@ -218,16 +219,23 @@ impl<'a> Case<'a> {
         self.profile.whole_s(self.closed_s(slowest_s, through_s, reduction_s))
     }
 
+    /// Time of an iteration from the compute that is left, the stages placed, and the slowest reduction, seconds: at least.
+    pub(super) fn priced_s(&self, left_s: f64, through_s: f64, reduction_s: f64) -> f64 {
+        self.profile.whole_s(left_s + through_s + reduction_s + self.least_update_s)
+    }
+
     fn closed_s(&self, slowest_s: f64, through_s: f64, reduction_s: f64) -> f64 {
         f64::from(self.microbatches - 1) * slowest_s + through_s + reduction_s + self.least_update_s
     }
 
-    /// False if a stage of a type would recompute the layers `first..end` although it can keep their activations, with so
-    /// many microbatches in flight.
+    /// False if a stage of a type would recompute the layers `first..end` although it can keep their activations with so
+    /// many microbatches in flight, and is no slower.
     pub(super) fn suits(&self, own: usize, first: usize, end: usize, in_flight: usize) -> bool {
         let stage = &self.types[own];
         let better = |keeps: &StageType| {
-            keeps.compute_s(first, end) <= stage.compute_s(first, end) && keeps.fits(first, end, in_flight)
+            keeps.compute_s(first, end) <= stage.compute_s(first, end)
+                && keeps.reduction_s(first, end) <= stage.reduction_s(first, end)
+                && keeps.fits(first, end, in_flight)
         };
         !stage.keeps.is_some_and(|keeps| better(&self.types[keeps]))
     }
@@ -242,56 +250,52 @@ impl<'a> Case<'a> {
         all.min(self.devices / self.data) as usize
     }
 
-    /// Compute and transfers that the slowest stage may take if the iteration is to be faster than `best_s`, less the
-    /// shortest transfer, seconds.
-    pub(super) fn slot_budget_s(&self, best_s: f64, through_s: f64, reduction_s: f64) -> f64 {
-        let others = self.closed_s(0.0, through_s, reduction_s);
-        let closed_s = (best_s - self.profile.fixed_s) / (1.0 + self.profile.growth);
-        (closed_s - others) / f64::from(self.microbatches - 1) - self.least_send_s
-    }
-
     /// Least cost of the layers before `first`, which no stage holds yet, after `placed` stages.
     pub(super) fn rest(&self, placed: usize, first: usize) -> Rest {
         self.rest[placed][first]
     }
 
-    /// True if the devices left may hold `layers` more, with every stage's compute and transfers below `slot_s`. `left`
-    /// are devices by kind. Without this test a plan takes 3 to 6 times as long (`cargo bench --bench mixed`).
-    pub(super) fn holds(&self, placed: usize, layers: usize, left: &[u32], slot_s: f64) -> bool {
-        let mut most = vec![0.0f64; left.len()];
-        for (own, stage) in self.types.iter().enumerate() {
-            let within = self.shortest_s[own].partition_point(|&seconds| seconds <= slot_s).saturating_sub(1);
-            let held = within.min(self.holds[placed][own]) as f64 / f64::from(stage.tensor);
-            most[stage.kind] = most[stage.kind].max(held);
-        }
-        let held = |(&left, most): (&u32, &f64)| f64::from(left) / f64::from(self.data) * most;
-        left.iter().zip(&most).map(held).sum::<f64>() + 1e-9 >= layers as f64
-    }
-
-    /// Prices the device-seconds of each kind by its speed. Whatever the stages, those on a kind take at most the slowest
-    /// one's compute on each of its units; so the prices bound that compute from below (linear duality).
+    /// Bounds the compute of layers on the devices left by linear duality.
+    ///
+    /// Stages on a kind take at most the slowest stage's compute `T` on each of its units, so with prices `π` of units whose
+    /// sum over the units left is `m − 1`, `(m − 1) T + Σ compute ≥ Σ_layers min_types compute · (1 + π t)`. The prices of the
+    /// kinds are to one another as their speeds. Sums are kept for a row of price levels.
     fn price(&mut self, layers: usize) {
-        let least = |kind: usize, layer: usize| {
+        let whole = |kind: usize| {
             let own = self.types.iter().filter(|own| own.kind == kind);
-            own.map(|own| f64::from(own.tensor) * own.compute_s(layer, layer + 1)).fold(f64::INFINITY, f64::min)
+            own.map(|own| f64::from(own.tensor) * own.compute_s(0, layers)).fold(f64::INFINITY, f64::min)
         };
-        let worth = |kind: usize| {
-            let whole: f64 = (0..layers).map(|layer| least(kind, layer)).sum();
-            if whole.is_finite() && whole > 0.0 { whole.recip() } else { 0.0 }
+        let worth = |seconds: f64| if seconds.is_finite() && seconds > 0.0 { seconds.recip() } else { 0.0 };
+        self.worth = (0..self.profile.kinds.len()).map(|kind| worth(whole(kind))).collect();
+        let all: Vec<u32> = self.profile.kinds.iter().map(|kind| kind.count).collect();
+        let least_level = self.level(&all);
+        self.levels = (0..LEVELS).map(|step| least_level * LEVEL_STEP.powi(step as i32)).collect();
+        let least = |level: f64, layer: usize| {
+            let own = self.types.iter().map(|own| {
+                let price = level * self.worth[own.kind] * f64::from(own.tensor);
+                own.compute_s(layer, layer + 1) * (1.0 + price)
+            });
+            own.fold(f64::INFINITY, f64::min)
         };
-        self.worth = (0..self.profile.kinds.len()).map(worth).collect();
-        let cheapest = |layer: usize| {
-            let kinds = (0..self.worth.len()).map(|kind| self.worth[kind] * least(kind, layer));
-            kinds.filter(|seconds| !seconds.is_nan()).fold(f64::INFINITY, f64::min)
-        };
-        self.priced = prefix((0..layers).map(cheapest));
+        self.priced = self.levels.iter().map(|&level| prefix((0..layers).map(|layer| least(level, layer)))).collect();
     }
 
-    /// Least compute of the slowest of the stages that hold the layers before `first`, on the devices left of each kind,
-    /// seconds.
-    pub(super) fn slowest_s(&self, first: usize, left: &[u32]) -> f64 {
+    /// Price level at which the units left are worth `m − 1`.
+    fn level(&self, left: &[u32]) -> f64 {
         let units = left.iter().zip(&self.worth).map(|(&left, worth)| worth * f64::from(left / self.data)).sum::<f64>();
-        if units > 0.0 { self.priced[first] / units } else { 0.0 }
+        f64::from(self.microbatches - 1) / units
+    }
+
+    /// Least time of the layers before `first` on the devices left of each kind, seconds: the slowest stage's compute for all
+    /// microbatches but one, and that of all stages for one.
+    pub(super) fn compute_left_s(&self, first: usize, left: &[u32]) -> f64 {
+        // Without microbatches to repeat all levels are 0.
+        let level = self.level(left);
+        let above = self.levels.partition_point(|&own| own <= level).clamp(1, LEVELS - 1);
+        let [from, to] = [above - 1, above].map(|step| self.levels[step]);
+        let share = if to > from { ((level - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 };
+        // Concave in the level, so that a chord lies below it.
+        self.priced[above - 1][first] * (1.0 - share) + self.priced[above][first] * share
     }
 
     fn bound(&mut self, layers: usize) {
@@ -316,17 +320,5 @@ impl<'a> Case<'a> {
                 self.rest[placed][end] = least;
             }
         }
-        let windows = |count: usize| (count..=layers).map(move |end| (end - count, end));
-        let shortest = |stage: &StageType| {
-            let of =
-                |count| windows(count).map(|(first, end)| stage.compute_s(first, end)).fold(f64::INFINITY, f64::min);
-            (0..=layers).map(of).collect()
-        };
-        self.shortest_s = self.types.iter().map(shortest).collect();
-        let held = |stage: &StageType, in_flight: usize| {
-            let fits = |count: &usize| windows(*count).any(|(first, end)| stage.fits(first, end, in_flight));
-            (1..=layers).take_while(fits).last().unwrap_or(0)
-        };
-        self.holds = (0..=layers).map(|placed| self.types.iter().map(|own| held(own, placed + 1)).collect()).collect();
     }
 }

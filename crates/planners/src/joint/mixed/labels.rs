@@ -83,16 +83,17 @@ impl<'a> Labels<'a> {
         Labels { case, batch, stages, arena: vec![], best_s }
     }
 
-    /// Searches. `stopped` is asked now and then.
-    pub(super) fn search(mut self, stopped: &dyn Fn() -> bool) -> CaseResult {
-        let warm = self.pass(Some(BEAM), stopped);
-        self.arena.clear();
-        let exact = self.pass(None, stopped);
-        CaseResult { best: exact.best.or(warm.best), ..exact }
+    /// Searches with the best labels of each number of stages alone: a first plan, and no bound.
+    pub(super) fn first(self, stopped: &dyn Fn() -> bool) -> CaseResult {
+        self.pass(Some(BEAM), stopped)
     }
 
-    /// Searches with the best labels of each number of stages, or with all of them.
-    fn pass(&mut self, beam: Option<usize>, stopped: &dyn Fn() -> bool) -> CaseResult {
+    /// Searches. `stopped` is asked now and then.
+    pub(super) fn search(self, stopped: &dyn Fn() -> bool) -> CaseResult {
+        self.pass(None, stopped)
+    }
+
+    fn pass(mut self, beam: Option<usize>, stopped: &dyn Fn() -> bool) -> CaseResult {
         let layers = self.case.layers();
         let mut result = CaseResult { bound_s: f64::INFINITY, ..CaseResult::default() };
         let start = Label {
@@ -170,6 +171,7 @@ impl<'a> Labels<'a> {
                 let open_s =
                     stage.compute_s(first, end) + case.sends_s(own, first, end, placed, later).iter().sum::<f64>();
                 let reduction_s = stage.reduction_s(first, end);
+                let compute_left_s = case.compute_left_s(first, &left);
                 for (number, label) in labels.iter().enumerate() {
                     // The stage after this one now knows where its gradients go.
                     let more_s = later.map_or(0.0, |later| {
@@ -190,7 +192,8 @@ impl<'a> Labels<'a> {
                     let (through_s, reduction_s) =
                         (longer.through_s + rest.through_s, longer.reduction_s.max(rest.reduction_s));
                     let slowest_s = longer.slowest_s.max(open_s).max(rest.slowest_s);
-                    let bound_s = case.iteration_s(slowest_s, through_s, reduction_s);
+                    let priced_s = case.priced_s(compute_left_s, longer.through_s, reduction_s);
+                    let bound_s = case.iteration_s(slowest_s, through_s, reduction_s).max(priced_s);
                     if bound_s >= self.best_s {
                         continue;
                     }
@@ -200,10 +203,6 @@ impl<'a> Labels<'a> {
                     if first == 0 {
                         self.arena.push(longer);
                         complete.push((bound_s, self.arena.len() as u32 - 1));
-                        continue;
-                    }
-                    let budget_s = case.slot_budget_s(self.best_s, through_s, reduction_s);
-                    if case.slowest_s(first, &left) > budget_s || !case.holds(placed + 1, first, &left, budget_s) {
                         continue;
                     }
                     let longer = Label { bound_s, ..longer };

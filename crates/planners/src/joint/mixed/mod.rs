@@ -3,8 +3,8 @@
 //!
 //! Stages are in a row. Each is on one kind with one tensor degree, and all have the same number of replicas. Data degrees
 //! and micro-batches are those that divide the batch. Under Sailor's rules any are allowed, and for each number of
-//! microbatches the smallest data degree is tried: a larger one takes more devices for the same steps, and reduces
-//! gradients over more of them. Cases are tried in the order of a lower bound, each by an exact dynamic program.
+//! microbatches the smallest data degree is tried, if replicas divide nothing: a larger one takes more devices for the same
+//! steps, and reduces gradients over more of them. Cases are tried in the order of a lower bound, each by an exact dynamic program.
 //! The objective is the closed form of [`plantui_core::family::mixed::iteration`].
 //! `O(cases · states · labels · types · layers)`.
 
@@ -131,9 +131,11 @@ fn data_degrees(profile: &MixedProfile, batch: u32, micro_batch: u32, space: &Mi
     }
     let samples = |data: u32| micro_batch.saturating_mul(data).max(1);
     let most = profile.devices().min(space.devices).min(batch);
+    let mut all = profile.costs.iter().flat_map(|costs| &costs.layers);
+    let divides = all.any(|layer| layer.state_bytes.divided > 0.0 || layer.update_s.divided > 0.0);
     let tried = |&data: &u32| match profile.rule {
         TimeRule::Stages => batch.is_multiple_of(samples(data)),
-        TimeRule::Sailor => data == 1 || batch.div_ceil(samples(data)) < batch.div_ceil(samples(data - 1)),
+        TimeRule::Sailor => data == 1 || divides || batch.div_ceil(samples(data)) < batch.div_ceil(samples(data - 1)),
     };
     (1..=most).filter(tried).collect()
 }
@@ -180,8 +182,8 @@ fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, search: &
             let case = Case::new(profile, (batch, space.devices), data, micro_batch);
             let rest = case.rest(0, layers);
             let all: Vec<u32> = profile.kinds.iter().map(|kind| kind.count).collect();
-            let slowest_s = rest.slowest_s.max(case.slowest_s(layers, &all));
-            let bound_s = case.iteration_s(slowest_s, rest.through_s, rest.reduction_s);
+            let priced_s = case.priced_s(case.compute_left_s(layers, &all), 0.0, rest.reduction_s);
+            let bound_s = case.iteration_s(rest.slowest_s, rest.through_s, rest.reduction_s).max(priced_s);
             if bound_s.is_finite() {
                 cases.push((bound_s, case));
             }
@@ -189,6 +191,16 @@ fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, search: &
     }
     cases.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut found = MixedPlan::NONE;
+    for (bound_s, case) in &cases {
+        if *bound_s >= found.iteration_s {
+            break;
+        }
+        let result = Labels::new(case, batch, space.stages, found.iteration_s).first(&|| search.cancelled());
+        if let Some((seconds, pipeline)) = result.best {
+            found.iteration_s = seconds;
+            found.pipeline = Some(pipeline);
+        }
+    }
     for (number, (bound_s, case)) in cases.iter().enumerate() {
         if search.cancelled() {
             // Cases that were not searched may hold anything above their own bounds.
