@@ -166,7 +166,7 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
             help: "machine and device of every rank, for launchers; CSV",
             keywords: "mapping launch slurm torchrun CUDA_VISIBLE_DEVICES",
             suffix: "ranks.csv",
-            families: &["pipelines", "layers", "placements", "training"],
+            families: &["pipelines", "layers", "placements", "training", "mixed"],
             writes: FormatWriter::Plan(rank_file::to_csv),
             ..PLAIN
         },
@@ -176,7 +176,7 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
             help: "order of actions for torch.distributed.pipelining and torchtitan, in CSV: a row per rank",
             keywords: "torch-schedule torchtitan pipeline_parallel_schedule_csv",
             suffix: "schedule.csv",
-            families: &["pipelines", "layers", "placements", "training"],
+            families: &["pipelines", "layers", "placements", "training", "mixed"],
             writes: FormatWriter::Schedule,
             ..PLAIN
         },
@@ -209,8 +209,9 @@ pub static FORMATS: LazyLock<Vec<PlanFormat>> = LazyLock::new(|| {
             Engine::Accelerate => &["training"],
             _ => &["pipelines", "layers", "training"],
         },
-        // A device placement whose devices hold consecutive whole layers runs as a pipeline.
-        perhaps: if engine == Engine::Accelerate { &[] } else { &["placements"] },
+        // A device placement whose devices hold consecutive whole layers runs as a pipeline, and so does a plan on several
+        // kinds of devices whose stages have equal degrees.
+        perhaps: if engine == Engine::Accelerate { &[] } else { &["placements", "mixed"] },
         writes: FormatWriter::Engine(engine),
         ..PLAIN
     }));

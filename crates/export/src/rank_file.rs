@@ -7,14 +7,19 @@ use plantui_core::family;
 
 /// Ranks in the order of stages, replicas and shards: `rank,stage,replica,shard,machine,device,local_device`. Machines
 /// are those of the plan's topology, else those of the limits, else as the engines' launch lines spread them: up to
-/// eight devices in each. Without either, the devices of a placement are all in machine 0. A leading line for each
+/// eight devices in each. With several kinds of devices, machines are counted kind by kind, and a column names the kind.
+/// Without either, the devices of a placement are all in machine 0. A leading line for each
 /// machine lists its devices in the order of their ranks. `O(devices)`.
 pub(crate) fn to_csv(exported: &ScoredPlan<'_>) -> String {
     let ScoredPlan { workload, limits, plan, .. } = exported;
     let devices = u32::try_from(plan.devices().count()).unwrap_or(u32::MAX);
     let each = launch::Spread::of(limits, devices).each;
     let launched = limits.machines.is_empty() && family::of(workload).id() != "placements";
+    let mixed = workload.mixed();
     let place = |device: u32| -> (usize, u32) {
+        if let Some((machine, local)) = mixed.and_then(|profile| profile.machine_of(device)) {
+            return (machine, local);
+        }
         let machine = |device: u32| match &plan.topology {
             Some(topology) => topology.machine_of(device as usize),
             None if launched => (device / each) as usize,
@@ -35,7 +40,8 @@ pub(crate) fn to_csv(exported: &ScoredPlan<'_>) -> String {
             shown.entry(machine).or_default().push(local.to_string());
             let (replica, shard) = (at / shards, at % shards);
             let number: u32 = number;
-            writeln!(rows, "{rank},{number},{replica},{shard},{machine},{device},{local}")
+            let kind = family::of(workload).stage_kind(stage).map_or_else(String::new, |kind| format!(",{kind}"));
+            writeln!(rows, "{rank},{number},{replica},{shard},{machine},{device},{local}{kind}")
                 .expect("a string takes every write");
             rank += 1;
         }
@@ -45,7 +51,8 @@ pub(crate) fn to_csv(exported: &ScoredPlan<'_>) -> String {
         writeln!(text, "# machine {machine}: CUDA_VISIBLE_DEVICES={}", local.join(","))
             .expect("a string takes every write");
     }
-    text + "rank,stage,replica,shard,machine,device,local_device\n" + &rows
+    let kind = if mixed.is_some() { ",kind" } else { "" };
+    text + "rank,stage,replica,shard,machine,device,local_device" + kind + "\n" + &rows
 }
 
 #[cfg(test)]

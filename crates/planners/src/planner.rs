@@ -149,7 +149,15 @@ pub trait Planner: Sync + Send {
     /// # Errors
     /// A reason that a user can act on.
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
-        (self.declaration().can_plan)(workload)
+        let own = (self.declaration().can_plan)(workload);
+        match (own, workload.mixed()) {
+            (Err(_), Some(profile)) => Err(format!(
+                "it plans one kind of device, and there are {}; `joint` plans several",
+                profile.kinds_text()
+            )
+            .into()),
+            (own, _) => own,
+        }
     }
 
     /// True if it plans this workload without conversion. Other planners are not chosen as the default for the

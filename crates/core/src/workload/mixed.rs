@@ -298,6 +298,15 @@ impl MixedProfile {
         (0..self.kinds.len()).find(|&kind| u64::from(device) < after(kind))
     }
 
+    /// Machine of a device, counted through kind by kind, and the device's place in it.
+    pub fn machine_of(&self, device: u32) -> Option<(usize, u32)> {
+        let own = self.kind_of(device)?;
+        let of = |kind: &DeviceKind| kind.count.div_ceil(kind.machine.max(1)) as usize;
+        let before: usize = self.kinds[..own].iter().map(of).sum();
+        let (place, size) = (device - self.first_device(own), self.kinds[own].machine.max(1));
+        Some((before + (place / size) as usize, place % size))
+    }
+
     /// Time of an iteration with what the cluster's size adds, from that of the closed form, seconds.
     pub fn whole_s(&self, closed_s: f64) -> f64 {
         closed_s * (1.0 + self.growth) + self.fixed_s

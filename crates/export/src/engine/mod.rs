@@ -18,6 +18,7 @@ mod maxtext;
 mod megatron;
 mod megatron_bridge;
 mod megatron_model;
+mod mixed;
 mod python;
 mod torch;
 mod torchtitan;
@@ -168,6 +169,9 @@ pub fn export(
 ) -> Result<EngineExport, ExportError> {
     if let Some(profile) = family::of(workload).model() {
         return training::export(engine, workload, profile, limits, plan, &settings.on_one_line());
+    }
+    if let Some(profile) = workload.mixed() {
+        return mixed::export(engine, workload, profile, limits, plan, &settings.on_one_line());
     }
     let settings = &settings.on_one_line();
     let own = plan.execution.filter(|_| engine.runner().is_some());
