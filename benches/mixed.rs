@@ -30,7 +30,7 @@ fn cluster(counts: [u32; 2]) -> MixedProfile {
         count,
         machine: 4,
         memory_bytes,
-        usd_per_hour: None,
+        price_per_hour: None,
     };
     let (mut costs, mut rates) = (vec![], BTreeMap::new());
     for (kind, (_, forward_s, _)) in KINDS.iter().enumerate() {

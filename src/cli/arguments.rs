@@ -68,7 +68,7 @@ pub(crate) struct LimitArgs {
 }
 
 /// Values of a limit to plan for, one after the other, or one number of devices for each of several kinds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Counts {
     values: Vec<u32>,
     kinds: Vec<KindCount>,

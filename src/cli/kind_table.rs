@@ -10,8 +10,9 @@
 use super::report::{line, names, table};
 use crate::{
     cluster::Limits,
-    family,
+    family::{self, mixed::layout},
     plan::{Plan, Score},
+    planner::Outcome,
     units,
     workload::Workload,
 };
@@ -64,5 +65,34 @@ pub(super) fn stages(
             names(workload, stage),
         ]);
     }
+    table(text, &rows);
+}
+
+/// Appends the plans that are cheaper the slower they are, if the kinds have prices.
+pub(super) fn cheaper(text: &mut String, workload: &Workload, limits: &Limits, outcome: &Outcome) {
+    let Some(profile) = workload.mixed().filter(|_| outcome.alternatives.len() > 1) else { return };
+    let mut rows =
+        vec![["iteration", "slower", "cost", "cheaper", "an hour", "devices", "stages"].map(String::from).to_vec()];
+    let best_s = outcome.alternatives[0].value;
+    let mut first = None;
+    for other in &outcome.alternatives {
+        let Ok(pipeline) = layout::pipeline(profile, limits, &other.plan) else { continue };
+        let priced = pipeline.cost(profile, other.value).zip(pipeline.price_per_hour(profile));
+        let Some((cost, per_hour)) = priced else { continue };
+        let most = *first.get_or_insert(cost);
+        let taken = pipeline.devices(profile.kinds.len()).into_iter().zip(&profile.kinds);
+        let taken = taken.filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {}", kind.id));
+        rows.push(vec![
+            units::seconds(other.value),
+            units::percent(other.value / best_s - 1.0),
+            units::number(cost),
+            units::percent(1.0 - cost / most),
+            units::money(per_hour),
+            taken.collect::<Vec<_>>().join(", "),
+            other.plan.stages.len().to_string(),
+        ]);
+    }
+    line(text, format_args!(""));
+    line(text, format_args!("cheaper, if it may take longer (each within 1% of the cheapest for its time)"));
     table(text, &rows);
 }

@@ -59,6 +59,7 @@ pub(crate) fn planned_with(planned: &Run, cost: Option<&str>) -> String {
         let simulation = planned.simulation.as_ref();
         stages(&mut text, workload, &planned.problem.limits, plan, score, simulation);
         training_table::alternatives(&mut text, workload, &planned.problem.limits, outcome);
+        kind_table::cheaper(&mut text, workload, &planned.problem.limits, outcome);
         proof(&mut text, planned);
     }
     if let Some(infeasible) = &outcome.infeasible {
@@ -146,7 +147,7 @@ pub(crate) fn objective_line(limits: &Limits, plan: &Plan, score: &Score) -> Str
         Measure::TimePerSample | Measure::MaxLoad => {
             format!("{}/sample   {} samples/s", units::seconds(time), units::number(1.0 / time))
         }
-        Measure::Speedup(_) | Measure::IterationTime | Measure::PipelineTime => value,
+        Measure::Speedup(_) | Measure::IterationTime | Measure::PipelineTime | Measure::IterationCost => value,
         Measure::SeparateMaxima => format!("{value}, largest forward plus largest backward load"),
         Measure::Latency { .. } => format!("latency {value}"),
         Measure::OperatorCost(_) => format!("{value}   {}/iteration", units::seconds(time)),

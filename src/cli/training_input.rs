@@ -228,7 +228,10 @@ fn training_in_plan(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
 /// Kinds of devices in a plan's file; empty if there is one.
 pub(super) fn kinds_in_plan(plan: &Path) -> Result<Vec<KindCount>, Failure> {
     let parts: Vec<KindPart> = part_of_plan(plan, "/workload/kinds")?.unwrap_or_default();
-    Ok(parts.into_iter().map(|part| KindCount { id: part.id, count: part.devices }).collect())
+    Ok(parts
+        .into_iter()
+        .map(|part| KindCount { id: part.id, count: part.devices, price_per_hour: part.price_per_hour })
+        .collect())
 }
 
 /// Part of a plan's file. Errors in the file are reported when the plan is read.

@@ -29,7 +29,7 @@ fn sailor(model: &str, layers: usize, devices: &[(&str, u32)]) -> MixedProfile {
         kind: kind.into(),
         zone: None,
         count,
-        usd_per_hour: price(kind).map(|own| own.1),
+        price_per_hour: price(kind).map(|own| own.1),
     };
     tables.profile(&model, &devices.iter().map(of).collect::<Vec<_>>()).unwrap()
 }
@@ -83,11 +83,11 @@ fn plans_are_faster_than_those_of_published_planners() {
         let plan = plan(&profile, batch, &Search::new(None, 0)).unwrap();
         let pipeline = plan.pipeline.expect("there is a plan");
         let costs = pipeline.costs(&profile).unwrap();
-        let gap = 1.0 - plan.bound_s / plan.iteration_s;
-        let told = format!("{devices:?}: {:.4} s, gap {gap:.5}, {} cases: {pipeline:?}", plan.iteration_s, plan.cases);
+        let gap = 1.0 - plan.bound / plan.value;
+        let told = format!("{devices:?}: {:.4} s, gap {gap:.5}, {} cases: {pipeline:?}", plan.value, plan.cases);
         println!("{told}");
-        assert_eq!(pipeline.iteration_s(&profile, &costs), plan.iteration_s, "{told}");
-        assert!(plan.iteration_s <= most_s && plan.iteration_s < published_s, "{told}");
+        assert_eq!(pipeline.iteration_s(&profile, &costs), plan.value, "{told}");
+        assert!(plan.value <= most_s && plan.value < published_s, "{told}");
         assert!((0.0..0.03).contains(&gap), "{told}");
         for (stage, cost) in pipeline.stages.iter().zip(&costs) {
             assert!(cost.memory_bytes() <= profile.kinds[stage.kind].memory_bytes, "{told}");
@@ -105,10 +105,10 @@ fn an_iteration_costs_the_devices_that_it_takes() {
     let taken = stages(&[(9, 1, 4), (4, 1, 2), (13, 0, 2)]);
     let pipeline = KindPipeline { stages: taken, data: 16, micro_batch: 2, batch: 1024 };
     assert_eq!(pipeline.devices(2), [32, 96]);
-    let usd = pipeline.usd(&profile, 3600.0).unwrap();
-    assert!((usd - (32.0 * 3.673385 + 96.0 * 2.859998)).abs() < 1e-9, "{usd}");
-    profile.kinds[1].usd_per_hour = None;
-    assert_eq!(pipeline.usd(&profile, 3600.0), None, "one price is not known");
+    let cost = pipeline.cost(&profile, 3600.0).unwrap();
+    assert!((cost - (32.0 * 3.673385 + 96.0 * 2.859998)).abs() < 1e-9, "{cost}");
+    profile.kinds[1].price_per_hour = None;
+    assert_eq!(pipeline.cost(&profile, 3600.0), None, "one price is not known");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn an_iteration_costs_the_devices_that_it_takes() {
 fn what_the_tables_lack_is_named() {
     let tables = Arc::new(SailorTables::read(&reference::root().join("sailor")).unwrap());
     let device = |kind: &str, zone: Option<&str>| {
-        vec![ZoneDevices { kind: kind.into(), zone: zone.map(Into::into), count: 8, usd_per_hour: None }]
+        vec![ZoneDevices { kind: kind.into(), zone: zone.map(Into::into), count: 8, price_per_hour: None }]
     };
     for (model, layers, devices, part) in [
         ("GPT-5", 26, device("a100-40", None), "no tables for the model `GPT-5`"),
@@ -138,7 +138,7 @@ fn a_stopped_search_bounds_nothing_that_it_has_not_seen() {
     let (profile, search) = (random(&mut SplitMix::new(1)), Search::new(None, 0));
     search.cancel();
     let plan = plan(&profile, 8, &search).unwrap();
-    assert!(plan.stopped && plan.pipeline.is_none() && plan.bound_s == 0.0, "{plan:?}");
+    assert!(plan.stopped && plan.pipeline.is_none() && plan.bound == 0.0, "{plan:?}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn random(random: &mut SplitMix) -> MixedProfile {
             count: below(7) as u32 + u32::from(kind == 0),
             machine: 2,
             memory_bytes: 30.0 + below(120),
-            usd_per_hour: None,
+            price_per_hour: None,
         })
         .collect();
     let mut costs = vec![];
@@ -276,8 +276,8 @@ fn plans_are_as_fast_as_the_fastest_of_all() {
             continue;
         }
         feasible += 1;
-        exact += usize::from((plan.iteration_s - best).abs() < 1e-9);
-        assert!(plan.bound_s <= best + 1e-9 && best <= plan.iteration_s + 1e-9, "case {case}: {plan:?}, {best}");
+        exact += usize::from((plan.value - best).abs() < 1e-9);
+        assert!(plan.bound <= best + 1e-9 && best <= plan.value + 1e-9, "case {case}: {plan:?}, {best}");
     }
     println!("{exact} of {feasible} are exact");
     assert!(feasible > 150 && exact * 100 >= feasible * 95, "{exact} of {feasible}");
@@ -291,7 +291,7 @@ fn more_devices_are_never_slower() {
         let before = plan(&profile, 8, &Search::new(None, 0)).unwrap();
         profile.kinds[draw.below(2)].count += 1;
         let after = plan(&profile, 8, &Search::new(None, 0)).unwrap();
-        assert!(after.bound_s <= before.iteration_s + 1e-9, "case {case}: {before:?}, {after:?}");
+        assert!(after.bound <= before.value + 1e-9, "case {case}: {before:?}, {after:?}");
     }
 }
 
@@ -316,8 +316,8 @@ fn settings_narrow_the_plans() {
             let own = mixed::plan(&profile, 8, &space, &Search::new(None, 0)).unwrap();
             let Some(pipeline) = own.pipeline else { continue };
             let told = format!("case {case}: {space:?}, {pipeline:?}");
-            narrowed += usize::from(own.iteration_s > free.iteration_s + 1e-9);
-            assert!(own.iteration_s >= free.bound_s - 1e-9, "{told}");
+            narrowed += usize::from(own.value > free.value + 1e-9);
+            assert!(own.value >= free.bound - 1e-9, "{told}");
             let (stages, costs) = (&pipeline.stages, pipeline.costs(&profile).unwrap());
             assert!(pipeline.devices(2).iter().sum::<u64>() <= u64::from(space.devices), "{told}");
             assert!(space.tensor.is_none_or(|tensor| stages.iter().all(|stage| stage.tensor == tensor)), "{told}");

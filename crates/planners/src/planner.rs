@@ -209,6 +209,12 @@ pub trait Planner: Sync + Send {
         let options = options.iter().map(|(name, value)| (name.to_string(), value.json())).collect();
         let own = self.info().objective;
         let known = family::of(workload).measures(&options).into_iter().find(|measure| measure.name() == own);
-        known.unwrap_or_else(|| family::measure(workload))
+        match known {
+            Some(known) => known,
+            None if workload.mixed().is_some() => {
+                family::of(workload).measures(&options).into_iter().next().unwrap_or_default()
+            }
+            None => family::measure(workload),
+        }
     }
 }

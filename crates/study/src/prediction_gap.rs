@@ -41,7 +41,9 @@ impl PredictionGap {
         let (planned_s, simulated_s) = times_s(score, timeline.iteration_s, timeline.samples_per_s)?;
         let unit = match measure {
             Measure::MaxLoad | Measure::SeparateMaxima => SECONDS,
-            Measure::Latency { .. } | Measure::OperatorCost(_) | Measure::IterationTime => return None,
+            Measure::Latency { .. } | Measure::OperatorCost(_) | Measure::IterationTime | Measure::IterationCost => {
+                return None;
+            }
             Measure::TimePerSample | Measure::PipelineTime | Measure::Speedup(_) => 1.0,
         };
         Some(PredictionGap { measure, planned: planned_s / unit, simulated: simulated_s / unit })
@@ -110,6 +112,6 @@ pub(super) fn times_s(score: &Score, iteration_s: f64, samples_per_s: f64) -> Op
         Measure::SeparateMaxima => (score.value * SECONDS, 1.0 / samples_per_s),
         Measure::Latency { .. } => (score.value * SECONDS, iteration_s),
         Measure::IterationTime | Measure::PipelineTime => (score.value, iteration_s),
-        Measure::Speedup(_) | Measure::OperatorCost(_) => return None,
+        Measure::Speedup(_) | Measure::OperatorCost(_) | Measure::IterationCost => return None,
     })
 }

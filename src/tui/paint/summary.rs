@@ -194,7 +194,11 @@ fn speedups(counts: &[(&'static str, f64)]) -> String {
 /// Subject of the objective, if its unit does not state it.
 fn of_what(measure: Measure) -> &'static str {
     match measure {
-        Measure::TimePerSample | Measure::IterationTime | Measure::PipelineTime | Measure::Speedup(_) => "",
+        Measure::TimePerSample
+        | Measure::IterationTime
+        | Measure::PipelineTime
+        | Measure::IterationCost
+        | Measure::Speedup(_) => "",
         Measure::OperatorCost(_) => " for an iteration",
         Measure::MaxLoad => " on the busiest device",
         Measure::SeparateMaxima => " on the busiest forward and backward",

@@ -378,7 +378,10 @@ fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Re
         }
     }
     let own = family::of(workload).kind_parts();
-    if !part.kinds.is_empty() && part.kinds != own {
+    let same = |a: &[KindPart], b: &[KindPart]| {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (&a.id, a.devices) == (&b.id, b.devices))
+    };
+    if !part.kinds.is_empty() && !same(&part.kinds, &own) {
         let text = |kinds: &[KindPart]| {
             let each: Vec<String> =
                 kinds.iter().map(|kind| format!("{}x{}", kind.devices, printable(&kind.id))).collect();

@@ -189,13 +189,16 @@ pub struct WorkloadPart {
 }
 
 /// Kind of device with its number of devices.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KindPart {
     /// Name of the kind.
     pub id: String,
     /// Devices that a plan may use.
     pub devices: u32,
+    /// Price of a device for an hour, if it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_per_hour: Option<f64>,
 }
 
 /// Training settings of a training workload.

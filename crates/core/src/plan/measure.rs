@@ -28,6 +28,8 @@ pub enum Measure {
     /// Time of an iteration in closed form, seconds: the slowest stage's compute and transfers for all microbatches but
     /// one, those of all stages for one, and the slowest stage's reduction and update (Sailor).
     PipelineTime,
+    /// Price of an iteration, whose time is that in closed form, on devices of several kinds.
+    IterationCost,
     /// Largest load of a device, milliseconds (device placement, throughput).
     MaxLoad,
     /// Largest forward load plus the largest backward load, milliseconds (device placement, separate maxima).
@@ -52,6 +54,7 @@ impl Measure {
             Measure::TimePerSample => "time_per_sample",
             Measure::IterationTime => "iteration_time",
             Measure::PipelineTime => "pipeline_time",
+            Measure::IterationCost => "iteration_cost",
             Measure::MaxLoad => "max_load",
             Measure::SeparateMaxima => "separate_maxima",
             Measure::Latency { .. } => "latency",
@@ -66,6 +69,7 @@ impl Measure {
             Measure::TimePerSample => "least time per microbatch in Piper's model",
             Measure::IterationTime => "fastest simulated iteration",
             Measure::PipelineTime => "fastest iteration in Sailor's model",
+            Measure::IterationCost => "cheapest iteration in Sailor's model",
             Measure::MaxLoad => "least load of the busiest device in the placement model",
             Measure::SeparateMaxima => "least largest forward plus largest backward load in the placement model",
             Measure::Latency { .. } => "least time for one sample in the latency model",
@@ -79,7 +83,7 @@ impl Measure {
         match self {
             Measure::TimePerSample => "Piper's model",
             Measure::IterationTime => "the simulator",
-            Measure::PipelineTime => "Sailor's model",
+            Measure::PipelineTime | Measure::IterationCost => "Sailor's model",
             Measure::MaxLoad | Measure::SeparateMaxima => "the placement model",
             Measure::Latency { .. } => "the latency model",
             Measure::Speedup(_) => "DAPPLE's model",
@@ -93,6 +97,7 @@ impl Measure {
             Measure::TimePerSample,
             Measure::IterationTime,
             Measure::PipelineTime,
+            Measure::IterationCost,
             Measure::MaxLoad,
             Measure::SeparateMaxima,
             Measure::Latency { subgraphs: None },
@@ -124,6 +129,7 @@ impl Measure {
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => "ms",
             Measure::Speedup(_) => "x",
             Measure::OperatorCost(_) => "operations",
+            Measure::IterationCost => "price",
         }
     }
 
@@ -133,6 +139,7 @@ impl Measure {
             Measure::TimePerSample
             | Measure::IterationTime
             | Measure::PipelineTime
+            | Measure::IterationCost
             | Measure::MaxLoad
             | Measure::SeparateMaxima
             | Measure::Latency { .. }
@@ -153,6 +160,7 @@ impl Measure {
             Measure::IterationTime | Measure::PipelineTime => format!("{}/iteration", units::seconds(value)),
             Measure::Speedup(_) => format!("{}x one device", units::number(value)),
             Measure::OperatorCost(_) => units::operations(value),
+            Measure::IterationCost => format!("a cost of {}/iteration", units::number(value)),
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => units::seconds(value * MILLISECOND),
         }
     }

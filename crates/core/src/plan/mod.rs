@@ -218,7 +218,8 @@ impl Plan {
                 Measure::Latency { subgraphs: Some(_) }
                 | Measure::TimePerSample
                 | Measure::IterationTime
-                | Measure::PipelineTime => None,
+                | Measure::PipelineTime
+                | Measure::IterationCost => None,
                 _ => plan.stages.iter_mut().find(joins),
             };
             let Some(home) = home else {

@@ -25,8 +25,8 @@ pub struct DeviceKind {
     pub machine: u32,
     /// Memory of a device, bytes.
     pub memory_bytes: f64,
-    /// Price of a device, US dollars per hour, if known.
-    pub usd_per_hour: Option<f64>,
+    /// Price of a device for an hour, in any currency, if known.
+    pub price_per_hour: Option<f64>,
 }
 
 /// Amount of which replicas divide a part among them, such as the optimizer's state.
@@ -280,11 +280,6 @@ impl MixedProfile {
         let LayerMode { micro_batch, recompute } = mode;
         let own = |costs: &KindCosts| (costs.kind, costs.tensor, costs.micro_batch, costs.recompute);
         self.costs.iter().find(|costs| own(costs) == (kind, tensor, micro_batch, recompute))
-    }
-
-    /// Kinds with their numbers of devices.
-    pub fn counts(&self) -> Vec<(String, u32)> {
-        self.kinds.iter().map(|kind| (kind.id.clone(), kind.count)).collect()
     }
 
     /// Number of the first device of a kind: devices are counted through, kind by kind.

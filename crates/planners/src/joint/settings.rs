@@ -38,10 +38,18 @@ pub(super) struct JointSettings {
     pub(super) gap: f64,
     /// Fraction of the memory that stays free.
     pub(super) headroom: f64,
+    /// True if the cheapest iteration is wanted, on several kinds of devices.
+    pub(super) cheapest: bool,
+    /// True if plans that are cheaper than the fastest are wanted beside it.
+    pub(super) lists_cheaper: bool,
+    /// Iteration time, at most, on several kinds of devices, seconds; 0 for any.
+    pub(super) most_s: f64,
+    /// Price of all devices for an hour, at most, on several kinds of devices; 0 for any.
+    pub(super) most_per_hour: f64,
 }
 
 /// Options that the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 15] = [
+pub(super) static OPTIONS: [OptionSpec; 18] = [
     OptionSpec {
         name: "space",
         label: "space",
@@ -132,16 +140,42 @@ pub(super) static OPTIONS: [OptionSpec; 15] = [
         help: "percentage of every device's memory to keep free",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: 90.0, whole: false, zero: None },
     },
+    OptionSpec {
+        name: "minimise",
+        label: "minimise",
+        help: "what is minimised on several kinds of devices, whose prices --devices gives",
+        kind: OptionKind::Choice {
+            choices: &[
+                ("time", "the time of an iteration"),
+                ("cost", "the price of the devices for an iteration"),
+                ("both", "the time; plans that are cheaper if it may take longer are listed"),
+            ],
+            default: "time",
+        },
+    },
+    OptionSpec {
+        name: "most_seconds",
+        label: "most seconds",
+        help: "iteration time on several kinds of devices, at most",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: 1e9, whole: false, zero: Some("any") },
+    },
+    OptionSpec {
+        name: "most_per_hour",
+        label: "most per hour",
+        help: "price of the devices of a plan for an hour, at most, on several kinds of devices",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: 1e12, whole: false, zero: Some("any") },
+    },
 ];
 
-/// Options of trained models alone.
-pub(super) const OF_TRAINED_MODELS: [&str; 4] = ["context_degree", "expert_degree", "data_degree", "micro_batch"];
+/// Options of models to be trained, and of several kinds of devices, alone.
+pub(super) const OF_TRAINED_MODELS: [&str; 7] =
+    ["context_degree", "expert_degree", "data_degree", "micro_batch", "minimise", "most_seconds", "most_per_hour"];
 
 /// Options that change nothing on several kinds of devices.
 pub(super) const NOT_OF_KINDS: [&str; 5] = ["schedule", "virtual_stages", "context_degree", "expert_degree", "gap"];
 
 /// Effect of each option on the plans that a proof covers.
-pub(super) static BEARINGS: [(&str, Bearing); 15] = [
+pub(super) static BEARINGS: [(&str, Bearing); 18] = [
     ("space", Bearing::Told),
     ("schedule", Bearing::Told),
     ("virtual_stages", Bearing::Narrows(parts_of_a_device)),
@@ -179,6 +213,22 @@ pub(super) static BEARINGS: [(&str, Bearing); 15] = [
         Bearing::Narrows(|options| {
             let free = options.number("headroom");
             (free > 0.0).then(|| format!("with {}% of memory kept free", units::number(free)))
+        }),
+    ),
+    // The measure names what is minimised.
+    ("minimise", Bearing::Told),
+    (
+        "most_seconds",
+        Bearing::Narrows(|options| {
+            let most = options.number("most_seconds");
+            (most > 0.0).then(|| format!("within {} an iteration", units::seconds(most)))
+        }),
+    ),
+    (
+        "most_per_hour",
+        Bearing::Narrows(|options| {
+            let most = options.number("most_per_hour");
+            (most > 0.0).then(|| format!("on devices for at most {} an hour", units::money(most)))
         }),
     ),
 ];
@@ -241,6 +291,10 @@ impl JointSettings {
             stages: pipeline_options::stages(options),
             gap: options.number("gap") / 100.0,
             headroom: options.number("headroom") / 100.0,
+            cheapest: options.choice("minimise") == "cost",
+            lists_cheaper: options.choice("minimise") == "both",
+            most_s: options.number("most_seconds"),
+            most_per_hour: options.number("most_per_hour"),
         }
     }
 }

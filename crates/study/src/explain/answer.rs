@@ -190,7 +190,7 @@ impl ExplainedPlan {
     /// Size of a batch, if plans are measured by iteration time.
     fn batch(&self, limits: &Limits) -> f64 {
         match self.score.measure {
-            Measure::IterationTime | Measure::PipelineTime => {
+            Measure::IterationTime | Measure::PipelineTime | Measure::IterationCost => {
                 f64::from(family::of(&self.problem.workload).parts_of_a_batch(limits))
             }
             _ => 1.0,

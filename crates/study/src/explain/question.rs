@@ -102,12 +102,11 @@ impl QueryList<'_> {
         for (index, kind) in profile.kinds.iter().enumerate() {
             let step = kind.machine.max(1);
             let count = if more { kind.count.checked_add(step) } else { kind.count.checked_sub(step) };
-            let mut kinds = profile.counts();
+            let mut kinds = KindCount::of(profile);
             let Some(count) = count.filter(|&count| more || count > 0 || kinds.len() > 1) else { continue };
-            kinds[index].1 = count;
+            kinds[index].count = count;
             // A kind without devices is left out.
-            let kinds = kinds.into_iter().filter(|(_, count)| *count > 0);
-            let kinds = kinds.map(|(id, count)| KindCount { id, count }).collect();
+            kinds.retain(|kind| kind.count > 0);
             self.ask(Topic::Limit, Change::Kinds(kinds));
         }
         true

@@ -33,7 +33,7 @@ pub(super) fn objection(question: &SeekQuery, first: &SeekProbe) -> Option<Strin
         Measure::OperatorCost(_) => matches!(kind, LimitKind::Memory | LimitKind::Bandwidth),
         Measure::Speedup(_) => kind == LimitKind::Memory,
         // Devices are those of all kinds together, of which a plan takes any.
-        Measure::PipelineTime => kind == LimitKind::Devices,
+        Measure::PipelineTime | Measure::IterationCost => kind == LimitKind::Devices,
         Measure::IterationTime => false,
     };
     if !monotone {

@@ -9,8 +9,12 @@ use crate::{
     workload::mixed::{LayerMode, MixedProfile},
 };
 
+/// Rule of plans that are measured by their cost.
+const NO_PRICE: &str =
+    "its cost needs the price of each kind that it uses; write --devices 16xh100:2.50,32xa100-80:1.20";
+
 pub(super) fn check(profile: &MixedProfile, limits: &Limits, plan: &Plan, score: &mut Score) {
-    if plan.measure != Measure::PipelineTime {
+    if !matches!(plan.measure, Measure::PipelineTime | Measure::IterationCost) {
         score.violations.push(Violation::UnknownMeasure { name: plan.measure.name() });
         return;
     }
@@ -45,6 +49,12 @@ pub(super) fn check(profile: &MixedProfile, limits: &Limits, plan: &Plan, score:
         score.stages.push(scored);
     }
     score.value = pipeline.iteration_s(profile, &costs);
+    if plan.measure == Measure::IterationCost {
+        match pipeline.cost(profile, score.value) {
+            Some(cost) => score.value = cost,
+            None => score.violations.push(Violation::Refused { rule: NO_PRICE.into() }),
+        }
+    }
 }
 
 fn stage_score(cost: &KindStageCost, microbatches: f64, stage: &Stage) -> StageScore {

@@ -139,7 +139,7 @@ fn device_kind(accelerator: &Accelerator, count: u32) -> DeviceKind {
         count,
         machine: accelerator.machine(),
         memory_bytes: accelerator.memory_bytes,
-        usd_per_hour: None,
+        price_per_hour: None,
     }
 }
 

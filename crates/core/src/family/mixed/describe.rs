@@ -112,26 +112,30 @@ impl Describe for MixedProfile {
         };
         let taken: Vec<String> = taken.iter().enumerate().map(of).collect();
         let (d, size, m) = (pipeline.data, pipeline.micro_batch, pipeline.microbatches());
-        vec![format!(
-            "{} stages of {}, {m} microbatches of {}, on {}",
-            pipeline.stages.len(),
+        let priced = pipeline.costs(self).and_then(|costs| {
+            let seconds = pipeline.iteration_s(self, &costs);
+            let (cost, per_hour) = (pipeline.cost(self, seconds)?, pipeline.price_per_hour(self)?);
+            let (seconds, cost) = (units::seconds(seconds), units::number(cost));
+            Some(format!("{seconds} and a cost of {cost} an iteration, {} an hour", units::money(per_hour)))
+        });
+        let layout = format!(
+            "{} of {}, {m} microbatches of {}, on {}",
+            units::counted(pipeline.stages.len(), "stage"),
             units::counted(d as usize, "replica"),
             units::counted(size as usize, "sequence"),
             taken.join(", ")
-        )]
+        );
+        [layout].into_iter().chain(priced).collect()
     }
 
     fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<FamilyFigure> {
         let priced = || {
             let pipeline = layout::pipeline(self, limits, plan).ok()?;
             let seconds = pipeline.iteration_s(self, &pipeline.costs(self)?);
-            pipeline.usd(self, seconds)
+            pipeline.cost(self, seconds)
         };
-        let figure = |usd: f64| FamilyFigure {
-            value: format!("${}", units::number(usd)),
-            name: "an iteration".into(),
-            short: "",
-        };
+        let figure =
+            |cost: f64| FamilyFigure { value: units::number(cost), name: "cost of an iteration".into(), short: "" };
         priced().map(figure).into_iter().collect()
     }
 

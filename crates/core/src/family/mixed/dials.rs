@@ -15,7 +15,7 @@ use crate::{
     workload::{
         Profile, TrainingProfile, Workload,
         formats::sailor::{SailorTables, ZoneDevices},
-        mixed::{MOST_KINDS, MixedOrigin, MixedProfile},
+        mixed::{DeviceKind, MOST_KINDS, MixedOrigin, MixedProfile},
         training::Accelerator,
     },
 };
@@ -26,16 +26,18 @@ const IDS: [&str; MOST_KINDS] = ["kind-1", "kind-2", "kind-3", "kind-4"];
 const OF_MODEL: [&str; 3] = ["sequence-length", "precision", "reserve"];
 
 /// Number of devices of a kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct KindCount {
     /// Kind: a preset of the hardware, or a kind of the workload.
     pub id: String,
     /// Number of devices, at most.
     pub count: u32,
+    /// Price of a device for an hour, if given.
+    pub price_per_hour: Option<f64>,
 }
 
 impl KindCount {
-    /// Reads a request: `16xh100,32xa100-80`. `None` if the text is a number or a list of numbers.
+    /// Reads a request: `16xh100,32xa100-80`, or with prices `16xh100:2.50,32xa100-80:1.20`. `None` if the text is a number or a list of numbers.
     ///
     /// # Errors
     /// A sentence with the form.
@@ -48,7 +50,21 @@ impl KindCount {
 
     /// Request as text: `16xh100,32xa100-80`.
     pub fn list(kinds: &[KindCount]) -> String {
-        kinds.iter().map(|kind| format!("{}x{}", kind.count, kind.id)).collect::<Vec<_>>().join(",")
+        let one = |kind: &KindCount| {
+            let price = kind.price_per_hour.map_or_else(String::new, |price| format!(":{price}"));
+            format!("{}x{}{price}", kind.count, kind.id)
+        };
+        kinds.iter().map(one).collect::<Vec<_>>().join(",")
+    }
+
+    /// Numbers of devices of a workload's kinds.
+    pub fn of(profile: &MixedProfile) -> Vec<KindCount> {
+        let own = |kind: &DeviceKind| KindCount {
+            id: kind.id.clone(),
+            count: kind.count,
+            price_per_hour: kind.price_per_hour,
+        };
+        profile.kinds.iter().map(own).collect()
     }
 
     fn parse_all(parts: &[&str]) -> Result<Vec<KindCount>, String> {
@@ -57,7 +73,14 @@ impl KindCount {
             let form = || format!("`{}` is no number of devices of a kind; write 16xh100,32xa100-80", printable(part));
             let (count, id) = part.split_once(['x', 'X', '*']).ok_or_else(form)?;
             let count = units::parse_count(count.trim()).ok().filter(|count| (1..=MOST_DEVICES).contains(count));
-            let kind = KindCount { id: id.trim().to_ascii_lowercase(), count: count.ok_or_else(form)? };
+            let (id, price) = id.split_once(':').map_or((id, None), |(id, price)| (id, Some(price)));
+            let price_per_hour =
+                price.map(|price| price.trim().parse().ok().filter(price_is_possible).ok_or_else(form));
+            let kind = KindCount {
+                id: id.trim().to_ascii_lowercase(),
+                count: count.ok_or_else(form)?,
+                price_per_hour: price_per_hour.transpose()?,
+            };
             if kinds.iter().any(|own| own.id == kind.id) {
                 return Err(format!("names {} twice; add both numbers", printable(&kind.id)));
             }
@@ -72,24 +95,20 @@ impl KindCount {
     }
 }
 
+fn price_is_possible(price: &f64) -> bool {
+    *price > 0.0 && *price < 1e9
+}
+
 /// Workload on these kinds of devices.
 ///
 /// # Errors
 /// [`DialError`] if the workload has costs of one kind alone, or lacks one of these.
 pub fn over(workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialError> {
     match &workload.profile {
-        Profile::Training(profile) => {
-            let known = |kind: &KindCount| Ok((accelerator(&kind.id, profile)?, kind.count));
-            let kinds: Vec<(Accelerator, u32)> = kinds.iter().map(known).collect::<Result<_, DialError>>()?;
-            derive(workload, profile, &kinds)
-        }
+        Profile::Training(profile) => derive(workload, profile, &known(kinds, profile)?),
         Profile::Mixed(profile) => {
             match profile.origin.as_deref() {
-                Some(MixedOrigin::Model { model, .. }) => {
-                    let known = |kind: &KindCount| Ok((accelerator(&kind.id, model)?, kind.count));
-                    let kinds: Vec<(Accelerator, u32)> = kinds.iter().map(known).collect::<Result<_, DialError>>()?;
-                    return derive(workload, model, &kinds);
-                }
+                Some(MixedOrigin::Model { model, .. }) => return derive(workload, model, &known(kinds, model)?),
                 Some(MixedOrigin::Tables { tables, model }) => {
                     let devices: Vec<ZoneDevices> = kinds.iter().map(zone).collect();
                     let read = SailorTables::profile(tables, model, &devices);
@@ -106,6 +125,7 @@ pub fn over(workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialEr
                     return Err(DialError(format!("{name} has no times on {id}, only on {}", names.join(", "))));
                 };
                 own.count = kind.count;
+                own.price_per_hour = kind.price_per_hour.or(own.price_per_hour);
             }
             Ok(with(workload, *profile))
         }
@@ -119,7 +139,7 @@ pub fn over(workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialEr
 /// Devices of a kind in a zone: `a100-40@us-west1-b`.
 fn zone(kind: &KindCount) -> ZoneDevices {
     let (id, zone) = kind.id.split_once('@').map_or((kind.id.as_str(), None), |(id, zone)| (id, Some(zone)));
-    ZoneDevices { kind: id.into(), zone: zone.map(Into::into), count: kind.count, usd_per_hour: None }
+    ZoneDevices { kind: id.into(), zone: zone.map(Into::into), count: kind.count, price_per_hour: kind.price_per_hour }
 }
 
 /// Accelerator of a kind: the model's own, or a preset.
@@ -130,8 +150,20 @@ fn accelerator(id: &str, profile: &TrainingProfile) -> Result<Accelerator, DialE
     }
 }
 
-fn derive(workload: &Workload, model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<Workload, DialError> {
-    let profile = derived::profile(model, kinds).map_err(DialError)?;
+/// Accelerator of a kind, its number of devices and their price.
+type PricedKind = (Accelerator, u32, Option<f64>);
+
+/// Requested kinds with their accelerators.
+fn known(kinds: &[KindCount], model: &TrainingProfile) -> Result<Vec<PricedKind>, DialError> {
+    kinds.iter().map(|kind| Ok((accelerator(&kind.id, model)?, kind.count, kind.price_per_hour))).collect()
+}
+
+fn derive(workload: &Workload, model: &TrainingProfile, kinds: &[PricedKind]) -> Result<Workload, DialError> {
+    let counts: Vec<(Accelerator, u32)> = kinds.iter().map(|&(accelerator, count, _)| (accelerator, count)).collect();
+    let mut profile = derived::profile(model, &counts).map_err(DialError)?;
+    for (kind, (.., price)) in profile.kinds.iter_mut().zip(kinds) {
+        kind.price_per_hour = *price;
+    }
     Ok(with(workload, profile))
 }
 
@@ -154,7 +186,7 @@ pub(super) fn model(profile: &MixedProfile) -> Option<&TrainingProfile> {
 
 /// Dials of a profile: a number of devices for each kind, and those of the model.
 pub(super) fn dials(profile: &MixedProfile) -> Vec<Dial> {
-    let of_kind = |(id, kind): (&'static str, &crate::workload::mixed::DeviceKind)| {
+    let of_kind = |(id, kind): (&'static str, &DeviceKind)| {
         let step = |machines: u32| {
             let step = machines.saturating_mul(kind.machine.max(1));
             [kind.count.saturating_sub(step), kind.count.saturating_add(step).min(MOST_DEVICES)].map(|n| n.to_string())
@@ -224,8 +256,9 @@ pub(super) fn with_model(
 fn again(workload: &Workload, profile: MixedProfile) -> Result<Workload, DialError> {
     match profile.origin.as_deref() {
         Some(MixedOrigin::Model { model, accelerators }) => {
-            let counts = profile.kinds.iter().map(|kind| kind.count);
-            let kinds: Vec<(Accelerator, u32)> = accelerators.iter().copied().zip(counts).collect();
+            let own =
+                |(&accelerator, kind): (&Accelerator, &DeviceKind)| (accelerator, kind.count, kind.price_per_hour);
+            let kinds: Vec<PricedKind> = accelerators.iter().zip(&profile.kinds).map(own).collect();
             derive(workload, model, &kinds)
         }
         _ => Ok(with(workload, profile)),

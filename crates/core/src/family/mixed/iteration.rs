@@ -10,6 +10,9 @@ use std::ops::Range;
 
 use crate::workload::mixed::{LayerMode, MixedProfile, TimeRule};
 
+/// Seconds of an hour.
+pub const HOUR: f64 = 3600.0;
+
 /// Stage on one kind of device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KindStage {
@@ -140,14 +143,18 @@ impl KindPipeline {
         taken
     }
 
-    /// US dollars of an iteration of `seconds` for the devices that the stages take; `None` without the price of one.
-    pub fn usd(&self, profile: &MixedProfile, seconds: f64) -> Option<f64> {
+    /// Price of the devices that the stages take, for an hour; `None` without the price of one.
+    pub fn price_per_hour(&self, profile: &MixedProfile) -> Option<f64> {
         let taken = self.devices(profile.kinds.len());
         let of_kind = |(kind, &count): (usize, &u64)| match count {
             0 => Some(0.0),
-            _ => profile.kinds[kind].usd_per_hour.map(|price| price * count as f64),
+            _ => profile.kinds[kind].price_per_hour.map(|price| price * count as f64),
         };
-        let per_hour: Option<f64> = taken.iter().enumerate().map(of_kind).sum();
-        per_hour.map(|per_hour| per_hour * seconds / 3600.0)
+        taken.iter().enumerate().map(of_kind).sum()
+    }
+
+    /// Cost of an iteration of `seconds`; `None` without the price of a device that the stages take.
+    pub fn cost(&self, profile: &MixedProfile, seconds: f64) -> Option<f64> {
+        self.price_per_hour(profile).map(|per_hour| per_hour * seconds / HOUR)
     }
 }

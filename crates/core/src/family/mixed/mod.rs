@@ -54,7 +54,11 @@ impl Platform for MixedProfile {
     }
 
     fn kind_parts(&self) -> Vec<KindPart> {
-        let part = |kind: &DeviceKind| KindPart { id: kind.id.clone(), devices: kind.count };
+        let part = |kind: &DeviceKind| KindPart {
+            id: kind.id.clone(),
+            devices: kind.count,
+            price_per_hour: kind.price_per_hour,
+        };
         self.kinds.iter().map(part).collect()
     }
 }
@@ -98,8 +102,11 @@ impl Family for MixedProfile {
         self.remarks.clone()
     }
 
-    fn measures(&self, _options: &BTreeMap<String, Value>) -> Vec<Measure> {
-        vec![Measure::PipelineTime]
+    fn measures(&self, options: &BTreeMap<String, Value>) -> Vec<Measure> {
+        match options.get("minimise").and_then(Value::as_str) {
+            Some("cost") => vec![Measure::IterationCost, Measure::PipelineTime],
+            _ => vec![Measure::PipelineTime, Measure::IterationCost],
+        }
     }
 
     fn check(&self, checked: &CheckContext<'_>, score: &mut Score) {

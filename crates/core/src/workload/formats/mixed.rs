@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! { "schema": "plantui.mixed/1", "batch": 1024,
-//!   "kinds": [{"id": "a100-40", "devices": 32, "machine": 8, "memory": 4e10, "usd_per_hour": 3.67}, ..],
+//!   "kinds": [{"id": "a100-40", "devices": 32, "machine": 8, "memory": 4e10, "price_per_hour": 3.67}, ..],
 //!   "layers": [{"name": "embedding", "output_bytes": 8e6, "gradient_bytes": 2e8}, ..],
 //!   "costs": [{"kind": "a100-40", "tensor": 1, "micro_batch": 1,
 //!              "layers": [{"forward_s": 1e-3, "backward_s": 2e-3, "state_bytes": 9e8, "activation_bytes": 8e6}, ..]}, ..],
@@ -98,9 +98,9 @@ struct RawKind {
     machine: f64,
     /// Memory of a device, bytes.
     memory: f64,
-    /// Price of a device, US dollars per hour.
+    /// Price of a device for an hour, in any currency.
     #[serde(skip_serializing_if = "Option::is_none")]
-    usd_per_hour: Option<f64>,
+    price_per_hour: Option<f64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -306,9 +306,9 @@ impl Reader<'_> {
                 count: self.count(raw.devices, 0.0, most, &at("devices"))?,
                 machine: self.count(raw.machine, 1.0, most, &at("machine"))?,
                 memory_bytes: self.positive(raw.memory, &at("memory"))?,
-                usd_per_hour: raw
-                    .usd_per_hour
-                    .map(|price| self.not_negative(price, &at("usd_per_hour")))
+                price_per_hour: raw
+                    .price_per_hour
+                    .map(|price| self.not_negative(price, &at("price_per_hour")))
                     .transpose()?,
             };
             self.kinds.push(kind);
@@ -517,7 +517,7 @@ pub(crate) fn text(workload: &Workload, profile: &MixedProfile) -> String {
             devices: kind.count.into(),
             machine: kind.machine.into(),
             memory: kind.memory_bytes,
-            usd_per_hour: kind.usd_per_hour,
+            price_per_hour: kind.price_per_hour,
         })
     };
     let layer = |(index, node): (usize, &Node)| {

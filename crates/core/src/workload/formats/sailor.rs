@@ -93,8 +93,8 @@ pub struct ZoneDevices {
     pub zone: Option<String>,
     /// Number of devices.
     pub count: u32,
-    /// Price, US dollars per hour.
-    pub usd_per_hour: Option<f64>,
+    /// Price of a device for an hour, in any currency.
+    pub price_per_hour: Option<f64>,
 }
 
 /// Fields of a training configuration that plans depend on.
@@ -142,7 +142,7 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Workload, Loa
     let tables = Arc::new(SailorTables::read(folder)?);
     let model = SailorModel { name: raw.model, layers: raw.num_all_layers };
     let kinds = tables.kinds(&model.name);
-    let none = |kind: &&String| ZoneDevices { kind: (*kind).clone(), zone: None, count: 0, usd_per_hour: None };
+    let none = |kind: &&String| ZoneDevices { kind: (*kind).clone(), zone: None, count: 0, price_per_hour: None };
     let linked = |kind: &&&String| tables.zone().and_then(|zone| tables.rates.get(zone)?.get(**kind)).is_some();
     let devices: Vec<ZoneDevices> = kinds.iter().filter(linked).take(MOST_KINDS).map(none).collect();
     let profile = tables.profile(&model, &devices)?;
@@ -240,7 +240,7 @@ impl SailorTables {
             remarks: vec![],
         };
         let mut names: Vec<(&str, &str)> = vec![];
-        for ZoneDevices { kind, zone, count, usd_per_hour } in devices {
+        for ZoneDevices { kind, zone, count, price_per_hour } in devices {
             let same = |own: &&String| own.eq_ignore_ascii_case(kind);
             let Some((name, by_size)) = times.keys().find(same).map(|name| (name.as_str(), &times[name])) else {
                 let known = listed(times.keys().collect());
@@ -262,7 +262,7 @@ impl SailorTables {
                 count: *count,
                 machine: machine.gpus_per_node,
                 memory_bytes: machine.mem_per_gpu,
-                usd_per_hour: *usd_per_hour,
+                price_per_hour: *price_per_hour,
             });
             for (micro_batch, by_degree) in by_size {
                 for (tensor, by_layer) in by_degree {

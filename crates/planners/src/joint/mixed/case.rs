@@ -4,7 +4,12 @@
 //! is placed before its predecessor counts the fastest possible one. `O(types² · layers)` to build, and
 //! `O(stages · types · layers²)` for the bounds.
 
-use plantui_core::workload::mixed::{MixedProfile, TimeRule};
+use plantui_core::{
+    family::mixed::iteration::HOUR,
+    workload::mixed::{MixedProfile, TimeRule},
+};
+
+use super::MixedGoal;
 
 /// Price levels of the bound by duality, and the factor between two.
 const LEVELS: usize = 40;
@@ -92,6 +97,8 @@ pub(super) struct Case<'a> {
     rest: Vec<Vec<Rest>>,
     /// By kind: speed of a unit, as the share of all layers that it computes in a second.
     worth: Vec<f64>,
+    /// By layer: price for an hour times seconds, at least, of the devices that compute the layers before it.
+    device_cost: Vec<f64>,
     /// Price levels, from that of all devices on.
     levels: Vec<f64>,
     /// By price level, then layer: least priced compute of the layers before it, seconds.
@@ -178,6 +185,7 @@ impl<'a> Case<'a> {
             rest: vec![],
             worth: vec![],
             levels: vec![],
+            device_cost: vec![],
             priced: vec![],
         };
         case.price(layers);
@@ -222,6 +230,15 @@ impl<'a> Case<'a> {
     /// Time of an iteration from the compute that is left, the stages placed, and the slowest reduction, seconds: at least.
     pub(super) fn priced_s(&self, left_s: f64, through_s: f64, reduction_s: f64) -> f64 {
         self.profile.whole_s(left_s + through_s + reduction_s + self.least_update_s)
+    }
+
+    /// Value of a plan at least: its time, or the cost of the devices so far, at a price for an hour, and of those that the
+    /// layers before `first` need.
+    pub(super) fn value(&self, goal: MixedGoal, bound_s: f64, per_hour: f64, first: usize) -> f64 {
+        match goal {
+            MixedGoal::Time => bound_s,
+            MixedGoal::Cost => (per_hour * bound_s + self.device_cost[first]) / HOUR,
+        }
     }
 
     fn closed_s(&self, slowest_s: f64, through_s: f64, reduction_s: f64) -> f64 {
@@ -277,6 +294,15 @@ impl<'a> Case<'a> {
             });
             own.fold(f64::INFINITY, f64::min)
         };
+        let devices = f64::from(self.data) * f64::from(self.microbatches) * (1.0 + self.profile.growth);
+        let cost = |layer: usize| {
+            let own = self.types.iter().map(|own| {
+                let price = self.profile.kinds[own.kind].price_per_hour.unwrap_or(0.0);
+                price * devices * f64::from(own.tensor) * own.compute_s(layer, layer + 1)
+            });
+            own.fold(f64::INFINITY, f64::min)
+        };
+        self.device_cost = prefix((0..layers).map(cost));
         self.priced = self.levels.iter().map(|&level| prefix((0..layers).map(|layer| least(level, layer)))).collect();
     }
 

@@ -9,7 +9,10 @@ use rustc_hash::FxHashMap;
 
 use plantui_core::family::mixed::iteration::{KindPipeline, KindStage};
 
-use super::case::{Case, Rest};
+use super::{
+    MixedGoal, MixedSpace,
+    case::{Case, Rest},
+};
 
 pub(super) use plantui_core::workload::mixed::MOST_KINDS;
 
@@ -29,8 +32,8 @@ struct Label {
     reduction_s: f64,
     /// Compute and transfers of the first stage, seconds; its gradients go to the nearest type.
     open_s: f64,
-    /// Lower bound on the iterations that it leads to, seconds.
-    bound_s: f64,
+    /// Lower bound on the plans that it leads to.
+    bound: f64,
     /// First layer, and type of the first stage.
     first: u32,
     own: u32,
@@ -56,11 +59,10 @@ type State = (u32, Used, u32);
 /// Result of a case.
 #[derive(Debug, Default)]
 pub(super) struct CaseResult {
-    /// Fastest plan, with its iteration time in seconds, if it is faster than the one known.
+    /// Best plan, with its value, if it is better than the one known.
     pub(super) best: Option<(f64, KindPipeline)>,
-    /// Lower bound on the plans of the case that were not costed exactly, seconds; infinite if there are none below the
-    /// best.
-    pub(super) bound_s: f64,
+    /// Lower bound on the plans of the case that were not costed exactly; infinite if there are none below the best.
+    pub(super) bound: f64,
     /// True if the search was stopped.
     pub(super) stopped: bool,
 }
@@ -69,18 +71,17 @@ pub(super) struct CaseResult {
 pub(super) struct Labels<'a> {
     case: &'a Case<'a>,
     batch: u32,
-    /// Number of stages, if it is given.
-    stages: Option<usize>,
+    space: &'a MixedSpace,
     /// All labels, for the way back.
     arena: Vec<Label>,
-    /// Fastest iteration known, of any case, seconds.
-    best_s: f64,
+    /// Best value known, of any case.
+    best: f64,
 }
 
 impl<'a> Labels<'a> {
-    /// Search for plans faster than `best_s`.
-    pub(super) fn new(case: &'a Case<'a>, batch: u32, stages: Option<usize>, best_s: f64) -> Self {
-        Labels { case, batch, stages, arena: vec![], best_s }
+    /// Search for plans of a space with a lower value than `best`.
+    pub(super) fn new(case: &'a Case<'a>, batch: u32, space: &'a MixedSpace, best: f64) -> Self {
+        Labels { case, batch, space, arena: vec![], best }
     }
 
     /// Searches with the best labels of each number of stages alone: a first plan, and no bound.
@@ -95,19 +96,19 @@ impl<'a> Labels<'a> {
 
     fn pass(mut self, beam: Option<usize>, stopped: &dyn Fn() -> bool) -> CaseResult {
         let layers = self.case.layers();
-        let mut result = CaseResult { bound_s: f64::INFINITY, ..CaseResult::default() };
+        let mut result = CaseResult { bound: f64::INFINITY, ..CaseResult::default() };
         let start = Label {
             slowest_s: 0.0,
             through_s: 0.0,
             reduction_s: 0.0,
             open_s: 0.0,
-            bound_s: 0.0,
+            bound: 0.0,
             first: layers as u32,
             own: 0,
             later: NONE,
         };
         let mut now: Vec<(State, Vec<Label>)> = vec![((layers as u32, [0; MOST_KINDS], NONE), vec![start])];
-        for placed in 0..self.stages.unwrap_or(layers).min(layers) {
+        for placed in 0..self.space.stages.unwrap_or(layers).min(layers) {
             if stopped() {
                 result.stopped = true;
                 break;
@@ -120,17 +121,15 @@ impl<'a> Labels<'a> {
                 self.extend(placed, state, from, &labels, &mut next, &mut complete);
             }
             complete.sort_by(|a, b| a.0.total_cmp(&b.0));
-            for &(bound_s, label) in &complete {
-                if bound_s >= self.best_s {
+            for &(bound, label) in &complete {
+                if bound >= self.enough() {
                     break;
                 }
-                result.bound_s = result.bound_s.min(bound_s);
+                result.bound = result.bound.min(bound);
                 let pipeline = self.pipeline(label);
-                let Some(costs) = pipeline.costs(self.case.profile) else { continue };
-                let seconds = pipeline.iteration_s(self.case.profile, &costs);
-                if seconds < self.best_s {
-                    self.best_s = seconds;
-                    result.best = Some((seconds, pipeline));
+                if let Some(value) = self.value(&pipeline).filter(|value| *value < self.best) {
+                    self.best = value;
+                    result.best = Some((value, pipeline));
                 }
             }
             if next.is_empty() {
@@ -162,7 +161,8 @@ impl<'a> Labels<'a> {
         for (own, stage) in case.types.iter().enumerate() {
             let mut used = used;
             used[stage.kind] += stage.tensor;
-            let Some(left) = self.left(&used) else { continue };
+            let per_hour = self.per_hour(&used);
+            let Some(left) = self.left(&used, per_hour) else { continue };
             for first in (0..end).rev().take_while(|&first| stage.fits(first, end, placed + 1)) {
                 let rest = case.rest(placed + 1, first);
                 if rest == Rest::NEVER || !case.suits(own, first, end, placed + 1) {
@@ -184,7 +184,7 @@ impl<'a> Labels<'a> {
                         through_s: label.through_s + more_s + open_s,
                         reduction_s: label.reduction_s.max(reduction_s),
                         open_s,
-                        bound_s: 0.0,
+                        bound: 0.0,
                         first: first as u32,
                         own: own as u32,
                         later: from + number as u32,
@@ -194,32 +194,61 @@ impl<'a> Labels<'a> {
                     let slowest_s = longer.slowest_s.max(open_s).max(rest.slowest_s);
                     let priced_s = case.priced_s(compute_left_s, longer.through_s, reduction_s);
                     let bound_s = case.iteration_s(slowest_s, through_s, reduction_s).max(priced_s);
-                    if bound_s >= self.best_s {
+                    let bound = case.value(self.space.goal, bound_s, per_hour, first);
+                    if bound >= self.enough() || bound_s > self.space.most_s {
                         continue;
                     }
-                    if first == 0 && self.stages.is_some_and(|stages| stages != placed + 1) {
+                    if first == 0 && self.space.stages.is_some_and(|stages| stages != placed + 1) {
                         continue;
                     }
                     if first == 0 {
                         self.arena.push(longer);
-                        complete.push((bound_s, self.arena.len() as u32 - 1));
+                        complete.push((bound, self.arena.len() as u32 - 1));
                         continue;
                     }
-                    let longer = Label { bound_s, ..longer };
+                    let longer = Label { bound, ..longer };
                     insert(next.entry((first as u32, used, own as u32)).or_default(), longer);
                 }
             }
         }
     }
 
-    /// Devices left of each kind; `None` if more are used than there are, or than a plan may use.
-    fn left(&self, used: &Used) -> Option<Vec<u32>> {
+    /// Devices left of each kind, within the price that is left; `None` if more are used than there are, or than a plan may
+    /// use or cost.
+    fn left(&self, used: &Used, per_hour: f64) -> Option<Vec<u32>> {
         let all = used.iter().fold(0u32, |sum, &units| sum.saturating_add(units.saturating_mul(self.case.data)));
-        if all > self.case.devices {
+        if all > self.case.devices || per_hour > self.space.most_per_hour {
             return None;
         }
         let kinds = self.case.profile.kinds.iter().zip(used);
-        kinds.map(|(kind, &units)| kind.count.checked_sub(units.saturating_mul(self.case.data))).collect()
+        let left = kinds.map(|(kind, &units)| {
+            let count = kind.count.checked_sub(units.saturating_mul(self.case.data))?;
+            let affordable = kind.price_per_hour.map(|price| (self.space.most_per_hour - per_hour) / price + 1e-9);
+            Some(affordable.map_or(count, |most| count.min(most as u32)))
+        });
+        left.collect()
+    }
+
+    /// Value from which plans are not worth finding.
+    fn enough(&self) -> f64 {
+        self.best * (1.0 - self.space.gap)
+    }
+
+    /// Price of the devices used, for an hour; kinds without a price cost nothing.
+    fn per_hour(&self, used: &Used) -> f64 {
+        let kinds = self.case.profile.kinds.iter().zip(used);
+        let priced = kinds.map(|(kind, &units)| kind.price_per_hour.unwrap_or(0.0) * f64::from(units));
+        f64::from(self.case.data) * priced.sum::<f64>()
+    }
+
+    /// Value of a plan, if it keeps the time limit.
+    fn value(&self, pipeline: &KindPipeline) -> Option<f64> {
+        let seconds = pipeline.iteration_s(self.case.profile, &pipeline.costs(self.case.profile)?);
+        match self.space.goal {
+            _ if seconds > self.space.most_s => None,
+            MixedGoal::Time => Some(seconds),
+            MixedGoal::Cost => pipeline.cost(self.case.profile, seconds),
+        }
     }
 
     /// Pipeline that begins with a label.
@@ -246,12 +275,12 @@ impl<'a> Labels<'a> {
 
 /// Keeps the labels with the least bounds.
 fn keep_best(states: &mut Vec<(State, Vec<Label>)>, most: usize) {
-    let mut bounds: Vec<f64> = states.iter().flat_map(|(_, labels)| labels).map(|label| label.bound_s).collect();
+    let mut bounds: Vec<f64> = states.iter().flat_map(|(_, labels)| labels).map(|label| label.bound).collect();
     if bounds.len() <= most {
         return;
     }
     let (_, &mut last, _) = bounds.select_nth_unstable_by(most, f64::total_cmp);
-    states.iter_mut().for_each(|(_, labels)| labels.retain(|label| label.bound_s < last));
+    states.iter_mut().for_each(|(_, labels)| labels.retain(|label| label.bound < last));
     states.retain(|(_, labels)| !labels.is_empty());
 }
 

@@ -13,19 +13,38 @@ mod labels;
 
 use plantui_core::{
     cluster::{LimitKind, Limits},
-    family::mixed::{iteration::KindPipeline, layout},
+    family::mixed::{
+        iteration::{KindPipeline, KindStageCost},
+        layout,
+    },
+    plan::{Measure, Plan},
     search::Search,
     workload::mixed::{MixedProfile, TimeRule},
 };
 
 use super::settings::JointSettings;
-use crate::{Infeasible, Outcome, Status, pipeline_options::Recompute};
+use crate::{Alternative, Infeasible, Outcome, Status, pipeline_options::Recompute};
 use case::Case;
 use labels::{Labels, MOST_KINDS};
 
-/// Plans that are searched.
+/// Objective of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MixedGoal {
+    /// Least iteration time.
+    Time,
+    /// Least cost of an iteration. Every kind has a price.
+    Cost,
+}
+
+/// Plans that are searched, and for what.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MixedSpace {
+    /// Objective.
+    pub goal: MixedGoal,
+    /// Iteration time, at most, seconds; infinite without a limit.
+    pub most_s: f64,
+    /// Price of the devices of a plan for an hour, at most; infinite without a limit.
+    pub most_per_hour: f64,
     /// Devices of all kinds together, at most.
     pub devices: u32,
     /// Tensor degree of every stage; `None` leaves it free.
@@ -42,12 +61,17 @@ pub struct MixedSpace {
     pub uniform: bool,
     /// Share of every device's memory that stays free.
     pub headroom: f64,
+    /// Share of the value within which a plan is good enough.
+    pub gap: f64,
 }
 
 impl MixedSpace {
     /// All plans on so many devices.
     pub fn all(devices: u32) -> Self {
         MixedSpace {
+            goal: MixedGoal::Time,
+            most_s: f64::INFINITY,
+            most_per_hour: f64::INFINITY,
             devices,
             tensor: None,
             data: None,
@@ -56,11 +80,16 @@ impl MixedSpace {
             recompute: None,
             uniform: false,
             headroom: 0.0,
+            gap: 0.0,
         }
     }
 
     fn of(settings: &JointSettings, limits: &Limits) -> Self {
+        let above_0 = |value: f64| if value > 0.0 { value } else { f64::INFINITY };
         MixedSpace {
+            goal: if settings.cheapest { MixedGoal::Cost } else { MixedGoal::Time },
+            most_s: above_0(settings.most_s),
+            most_per_hour: above_0(settings.most_per_hour),
             devices: limits.devices,
             tensor: if settings.tensor_parallel { settings.degree } else { Some(1) },
             data: if settings.data_parallel { settings.data } else { Some(1) },
@@ -73,6 +102,7 @@ impl MixedSpace {
             },
             uniform: settings.engine.is_some(),
             headroom: settings.headroom,
+            gap: 0.0,
         }
     }
 
@@ -89,15 +119,15 @@ impl MixedSpace {
     }
 }
 
-/// Plan with the least iteration time.
+/// Best plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MixedPlan {
     /// Its stages; `None` if nothing fits.
     pub pipeline: Option<KindPipeline>,
-    /// Its iteration time, seconds.
-    pub iteration_s: f64,
-    /// Lower bound on all plans of the space, seconds.
-    pub bound_s: f64,
+    /// Its iteration time, seconds, or the cost of an iteration.
+    pub value: f64,
+    /// Lower bound on the value of all plans of the space.
+    pub bound: f64,
     /// Cases that were searched.
     pub cases: usize,
     /// True if the search was stopped before its end.
@@ -106,14 +136,14 @@ pub struct MixedPlan {
 
 impl MixedPlan {
     const NONE: MixedPlan =
-        MixedPlan { pipeline: None, iteration_s: f64::INFINITY, bound_s: f64::INFINITY, cases: 0, stopped: false };
+        MixedPlan { pipeline: None, value: f64::INFINITY, bound: f64::INFINITY, cases: 0, stopped: false };
 
-    /// Faster of two plans, with a bound on both spaces.
+    /// Better of two plans, with a bound on both spaces.
     fn better(self, other: MixedPlan) -> MixedPlan {
-        let (bound_s, cases) = (self.bound_s.min(other.bound_s), self.cases + other.cases);
+        let (bound, cases) = (self.bound.min(other.bound), self.cases + other.cases);
         let stopped = self.stopped || other.stopped;
-        let faster = if other.iteration_s < self.iteration_s { other } else { self };
-        MixedPlan { bound_s, cases, stopped, ..faster }
+        let better = if other.value < self.value { other } else { self };
+        MixedPlan { bound, cases, stopped, ..better }
     }
 }
 
@@ -150,24 +180,35 @@ pub fn plan(
     space: &MixedSpace,
     search: &Search,
 ) -> Result<MixedPlan, TooManyKinds> {
+    plan_below(profile, batch, space, f64::INFINITY, search)
+}
+
+/// Plans a batch on a cluster, if there is a plan with a value below `most`.
+fn plan_below(
+    profile: &MixedProfile,
+    batch: u32,
+    space: &MixedSpace,
+    most: f64,
+    search: &Search,
+) -> Result<MixedPlan, TooManyKinds> {
     if profile.kinds.len() > MOST_KINDS {
         return Err(TooManyKinds(profile.kinds.len()));
     }
     let profile = space.narrowed(profile);
     if !space.uniform || space.tensor.is_some() {
-        return Ok(plan_within(&profile, batch, space, search));
+        return Ok(plan_within(&profile, batch, space, most, search));
     }
     let mut degrees: Vec<u32> = profile.costs.iter().map(|costs| costs.tensor).collect();
     degrees.sort_unstable();
     degrees.dedup();
     let of_degree = |tensor: u32| {
         let space = MixedSpace { tensor: Some(tensor), headroom: 0.0, ..*space };
-        plan_within(&space.narrowed(&profile), batch, &space, search)
+        plan_within(&space.narrowed(&profile), batch, &space, most, search)
     };
     Ok(degrees.into_iter().map(of_degree).fold(MixedPlan::NONE, MixedPlan::better))
 }
 
-fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, search: &Search) -> MixedPlan {
+fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, most: f64, search: &Search) -> MixedPlan {
     let mut sizes: Vec<u32> = profile.costs.iter().map(|costs| costs.micro_batch).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -177,57 +218,97 @@ fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, search: &
         for data in data_degrees(profile, batch, micro_batch, space) {
             if search.cancelled() {
                 // Cases that are not there yet may hold anything.
-                return MixedPlan { stopped: true, bound_s: 0.0, ..MixedPlan::NONE };
+                return MixedPlan { stopped: true, bound: 0.0, ..MixedPlan::NONE };
             }
             let case = Case::new(profile, (batch, space.devices), data, micro_batch);
             let rest = case.rest(0, layers);
             let all: Vec<u32> = profile.kinds.iter().map(|kind| kind.count).collect();
             let priced_s = case.priced_s(case.compute_left_s(layers, &all), 0.0, rest.reduction_s);
             let bound_s = case.iteration_s(rest.slowest_s, rest.through_s, rest.reduction_s).max(priced_s);
-            if bound_s.is_finite() {
-                cases.push((bound_s, case));
+            let bound = case.value(space.goal, bound_s, 0.0, layers);
+            if bound.is_finite() && bound_s <= space.most_s {
+                cases.push((bound, case));
             }
         }
     }
     cases.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut found = MixedPlan::NONE;
-    for (bound_s, case) in &cases {
-        if *bound_s >= found.iteration_s {
+    let mut found = MixedPlan { value: most, ..MixedPlan::NONE };
+    for (bound, case) in &cases {
+        if *bound >= found.value * (1.0 - space.gap) {
             break;
         }
-        let result = Labels::new(case, batch, space.stages, found.iteration_s).first(&|| search.cancelled());
-        if let Some((seconds, pipeline)) = result.best {
-            found.iteration_s = seconds;
+        if let Some((value, pipeline)) = Labels::new(case, batch, space, found.value).first(&|| search.cancelled()).best
+        {
+            found.value = value;
             found.pipeline = Some(pipeline);
         }
     }
-    for (number, (bound_s, case)) in cases.iter().enumerate() {
+    for (number, (bound, case)) in cases.iter().enumerate() {
         if search.cancelled() {
             // Cases that were not searched may hold anything above their own bounds.
             found.stopped = true;
-            found.bound_s = found.bound_s.min(*bound_s);
+            found.bound = found.bound.min(*bound);
             break;
         }
-        if *bound_s >= found.iteration_s {
+        if *bound >= found.value * (1.0 - space.gap) {
             break;
         }
         search.report_fraction(number as f64 / cases.len() as f64);
-        let result = Labels::new(case, batch, space.stages, found.iteration_s).search(&|| search.cancelled());
+        let result = Labels::new(case, batch, space, found.value).search(&|| search.cancelled());
         found.cases += 1;
         found.stopped |= result.stopped;
-        found.bound_s = found.bound_s.min(if result.stopped { *bound_s } else { result.bound_s });
-        if let Some((seconds, pipeline)) = result.best {
-            found.iteration_s = seconds;
+        found.bound = found.bound.min(if result.stopped { *bound } else { result.bound });
+        if let Some((value, pipeline)) = result.best {
+            found.value = value;
             found.pipeline = Some(pipeline);
         }
     }
-    found.bound_s = found.bound_s.min(found.iteration_s);
+    found.bound = found.bound.min(found.value * (1.0 - space.gap));
     found
+}
+
+/// Times of the plans of the front, at most, over that of the fastest.
+const SLOWER: [f64; 6] = [1.1, 1.25, 1.5, 2.0, 3.0, f64::INFINITY];
+
+/// Share of the cost within which a plan of the front is good enough.
+const FRONT_GAP: f64 = 0.01;
+
+/// Plans that are slower than a fastest one, and cheaper the slower they may be. The cheapest for each time limit.
+fn cheaper(
+    profile: &MixedProfile,
+    batch: u32,
+    space: &MixedSpace,
+    fastest: &MixedPlan,
+    search: &Search,
+) -> Vec<KindPipeline> {
+    let cost = |pipeline: &KindPipeline| {
+        let costs = pipeline.costs(profile)?;
+        pipeline.cost(profile, pipeline.iteration_s(profile, &costs))
+    };
+    let mut front: Vec<KindPipeline> = fastest.pipeline.iter().cloned().collect();
+    let Some(mut least) = front.first().and_then(cost) else { return vec![] };
+    for slower in SLOWER {
+        let most_s = (slower * fastest.value).min(space.most_s);
+        let space = MixedSpace { goal: MixedGoal::Cost, most_s, gap: FRONT_GAP, ..*space };
+        let found = plan_below(profile, batch, &space, least, search).ok().and_then(|found| found.pipeline);
+        if let Some(pipeline) = found.filter(|_| !search.cancelled())
+            && let Some(cost) = cost(&pipeline).filter(|cost| *cost < least * (1.0 - super::CLOSED))
+        {
+            least = cost;
+            front.push(pipeline);
+        }
+    }
+    front
 }
 
 /// Plans a batch under limits, with the planner's settings.
 pub(super) fn outcome(profile: &MixedProfile, limits: &Limits, settings: &JointSettings, search: &Search) -> Outcome {
     let (batch, space) = (limits.samples(), MixedSpace::of(settings, limits));
+    let capped = space.most_per_hour.is_finite() || space.goal == MixedGoal::Cost || settings.lists_cheaper;
+    if let Some(kind) = profile.kinds.iter().find(|kind| capped && kind.price_per_hour.is_none()) {
+        let id = &kind.id;
+        return Outcome::refused(format!("{id} has no price: write --devices {}x{id}:PRICE, for an hour.", kind.count));
+    }
     let found = match plan(profile, batch, &space, search) {
         Ok(found) => found,
         Err(error) => return Outcome::refused(format!("The workload {error}.")),
@@ -239,20 +320,31 @@ pub(super) fn outcome(profile: &MixedProfile, limits: &Limits, settings: &JointS
             infeasible(profile, batch, &space, search)
         };
     };
-    let proven = found.bound_s >= found.iteration_s * (1.0 - super::CLOSED);
+    let measure = if space.goal == MixedGoal::Cost { Measure::IterationCost } else { Measure::PipelineTime };
+    let planned = |pipeline: &KindPipeline| Plan { measure, ..layout::plan(profile, pipeline) };
+    let proven = found.bound >= found.value * (1.0 - super::CLOSED);
     let status = match (found.stopped, proven) {
         (true, _) => Status::Cancelled,
         (false, true) => Status::Optimal,
         (false, false) => Status::Feasible,
     };
     let mut outcome = Outcome {
-        plan: Some(layout::plan(profile, pipeline)),
-        objective: Some(found.iteration_s),
-        lower_bound: Some(found.bound_s).filter(|bound| *bound > 0.0),
+        plan: Some(planned(pipeline)),
+        objective: Some(found.value),
+        lower_bound: Some(found.bound).filter(|bound| *bound > 0.0),
         proven_among: Some("stages on one kind of device and one tensor degree each, all with as many replicas".into()),
         ..Outcome::new(status)
     };
     outcome.statistics.counts.push(("cases", found.cases as f64));
+    if settings.lists_cheaper && status != Status::Cancelled {
+        let alternative = |pipeline: KindPipeline| {
+            let costs = pipeline.costs(profile)?;
+            let memory_bytes = costs.iter().map(KindStageCost::memory_bytes).fold(0.0, f64::max);
+            Some(Alternative { plan: planned(&pipeline), value: pipeline.iteration_s(profile, &costs), memory_bytes })
+        };
+        outcome.alternatives =
+            cheaper(profile, batch, &space, &found, search).into_iter().filter_map(alternative).collect();
+    }
     for (kind, taken) in profile.kinds.iter().zip(pipeline.devices(profile.kinds.len())) {
         if taken < u64::from(kind.count) {
             let (count, id) = (kind.count, &kind.id);
@@ -264,9 +356,15 @@ pub(super) fn outcome(profile: &MixedProfile, limits: &Limits, settings: &JointS
 
 /// Outcome without a plan, with the limit in the way.
 fn infeasible(profile: &MixedProfile, batch: u32, space: &MixedSpace, search: &Search) -> Outcome {
+    let free = MixedSpace { most_s: f64::INFINITY, most_per_hour: f64::INFINITY, ..*space };
+    if free != *space && plan(profile, batch, &free, search).is_ok_and(|found| found.pipeline.is_some()) {
+        let explanation = "No plan keeps most_seconds or most_per_hour: allow more time, or a higher price.".into();
+        let story = Infeasible { explanation, ..Infeasible::default() };
+        return Outcome { infeasible: Some(story), ..Outcome::new(Status::Infeasible) };
+    }
     let mut roomy = profile.clone();
     roomy.kinds.iter_mut().for_each(|kind| kind.memory_bytes = f64::MAX);
-    let anyhow = plan(&roomy, batch, space, search).ok().and_then(|found| found.pipeline);
+    let anyhow = plan(&roomy, batch, &free, search).ok().and_then(|found| found.pipeline);
     let story = match anyhow {
         Some(_) => Infeasible {
             limits: vec![LimitKind::Devices],

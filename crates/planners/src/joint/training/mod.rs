@@ -41,7 +41,7 @@ use super::{engine_of, kind::any_of, settings::JointSettings};
 /// Options that the planner ignores for these models: the stack determines the engine, and the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
 /// has virtual stages, and nothing else.
 pub(super) fn ignored(profile: &TrainingProfile) -> &'static [&'static str] {
-    const IGNORED: [&str; 4] = ["schedule", "space", "engine", "gap"];
+    const IGNORED: [&str; 7] = ["schedule", "space", "engine", "gap", "minimise", "most_seconds", "most_per_hour"];
     match profile.stack {
         Stack::Torchtitan | Stack::Plain => &IGNORED[1..],
         Stack::Megatron2025 | Stack::Nemo24 => &IGNORED,
