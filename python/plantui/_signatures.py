@@ -83,7 +83,7 @@ def plan(
     """Plan a workload and print the plan.
 
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
-        costs.
+        costs. Kinds, such as 16xh100,32xa100-80, are planned together.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 16GiB, 80GB or 8589934592. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.
@@ -166,7 +166,7 @@ def check(
     """Validate and score a plan.
 
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
-        costs.
+        costs. Kinds, such as 16xh100,32xa100-80, are planned together.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 16GiB, 80GB or 8589934592. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.
@@ -263,7 +263,7 @@ def compare(
     deadline: Time for each planner, such as 10s or 2min [default: 10s] A number is in seconds.
     seed: Seed of planners with random choices. Default: 0.
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
-        costs.
+        costs. Kinds, such as 16xh100,32xa100-80, are planned together.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 16GiB, 80GB or 8589934592. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.
@@ -446,7 +446,7 @@ def explain(
 
     model: The model of a job that does not state it: a published name or a Hugging Face config.json.
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
-        costs.
+        costs. Kinds, such as 16xh100,32xa100-80, are planned together.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 16GiB, 80GB or 8589934592. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.
@@ -534,7 +534,7 @@ def map(
     """Map a plan's parts onto the devices of a topology.
 
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
-        costs.
+        costs. Kinds, such as 16xh100,32xa100-80, are planned together.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 16GiB, 80GB or 8589934592. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.
@@ -623,7 +623,7 @@ def seek(
     until: Goal, such as 'iteration_time<=40s' or 'throughput>=40/s'.
     among: Allowed values of the limit: a list A,B,C or a range A..B, A..B:x2, A..B:+8 [default: all]
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
-        costs.
+        costs. Kinds, such as 16xh100,32xa100-80, are planned together.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 16GiB, 80GB or 8589934592. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.
@@ -826,7 +826,7 @@ def simulate(
     optimizer_step: Optimizer step of every device at the end, such as 20ms [default: none] A number is in
         seconds.
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
-        costs.
+        costs. Kinds, such as 16xh100,32xa100-80, are planned together.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 16GiB, 80GB or 8589934592. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.
@@ -921,7 +921,7 @@ def export(
     deadline: Stops the search for the nearest plan, or the simulation for a trace, after this time, such as 60s
         or 2min. A number is in seconds.
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
-        costs.
+        costs. Kinds, such as 16xh100,32xa100-80, are planned together.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 16GiB, 80GB or 8589934592. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.
@@ -1009,7 +1009,7 @@ def convert(
     to: Format to write. One of: placement, piper, pipedream.
     plan: Plan whose stages are written as stage ids (PipeDream)
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
-        costs.
+        costs. Kinds, such as 16xh100,32xa100-80, are planned together.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 16GiB, 80GB or 8589934592. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
     export::formats::{self, PlanFormat},
-    family::mixed::{self, KindCount},
+    family::kinds::{self, KindCount},
     plan::Plan,
     planner,
     study::sweep::LimitValues,
@@ -100,7 +100,7 @@ impl Counts {
 
 /// Workload on these kinds of devices.
 fn on_kinds(workload: &Workload, kinds: &[KindCount]) -> Result<Workload, Failure> {
-    mixed::over(workload, kinds).map_err(|error| Failure::refused(format!("--devices: {error}"), ""))
+    kinds::over(workload, kinds).map_err(|error| Failure::refused(format!("--devices: {error}"), ""))
 }
 
 impl LimitArgs {

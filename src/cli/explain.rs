@@ -31,7 +31,7 @@ use crate::schemas::DocumentSchema;
 use crate::{
     cluster::GivenLimits,
     export::plan_json::status_word,
-    family::{self, mixed::KindCount},
+    family::{self, kinds::KindCount},
     plan::document::{ObjectivePart, PlannerPart, WorkloadPart, limit_value, limits_part},
     planner::Search,
     run::Run,

@@ -13,7 +13,7 @@ use super::{
     topology_input::{self, TopologyArgument},
 };
 use crate::{
-    family::{self, dial, mixed::KindCount},
+    family::{self, dial, kinds::KindCount},
     plan::document::{KindPart, TrainingPart},
     units::{self, UnitError},
     workload::{Workload, WorkloadFormat},

@@ -6,6 +6,7 @@ use crate::{
     family::{
         self,
         dial::{self, Dial},
+        kinds::{self, KindCount},
     },
     workload::Workload,
 };
@@ -29,7 +30,9 @@ pub(super) fn values(dials: &[Dial], ids: &[String]) -> Turned {
 /// topology, calibrated constants, and their notes.
 pub(super) fn over(read: Arc<Workload>, (before, asked): &(Arc<Workload>, Arc<Workload>)) -> Arc<Workload> {
     let family = family::of(&read);
-    if family.has_platform() { Arc::new(family.with_changes(&read, before, asked)) } else { read }
+    let read = if family.has_platform() { Arc::new(family.with_changes(&read, before, asked)) } else { read };
+    let on_kinds = asked.mixed().and_then(|profile| kinds::over(&read, &KindCount::of(profile)).ok());
+    on_kinds.map_or(read, Arc::new)
 }
 
 /// Sets dials of a workload in the order in which they are shown. Another accelerator comes first, because it brings

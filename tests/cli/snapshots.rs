@@ -42,6 +42,16 @@ fn compare(name: &str, arguments: &[&str]) {
 }
 
 #[test]
+fn kinds_of_devices() {
+    let devices = "16xh100:2.50,32xa100-80:1.20";
+    compare("plan-kinds", &["plan", "llama-3-8b", "--devices", "16xh100,32xa100-80", "--batch", "128"]);
+    let both = ["--batch", "128", "--set", "minimise=both"];
+    compare("plan-kinds-cheaper", &[&["plan", "llama-3-8b", "--devices", devices], &both[..]].concat());
+    compare("plan-kinds-file", &["plan", "inputs/two-kinds.json"]);
+    compare("explain-kinds", &["explain", "llama-3-8b", "--devices", "16xh100,32xa100-80", "--batch", "128"]);
+}
+
+#[test]
 fn plans() {
     compare("plan-profile", &["plan", "inputs/bert32a100.json"]);
     compare("plan-piper", &["plan", "inputs/bert32a100.json", "--planner", "piper"]);

@@ -1,28 +1,36 @@
 //! Clusters of several kinds of devices: the closed form against Sailor's simulator, plans against every plan of small
 //! cases, and against the published planners on Sailor's clusters.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
+
+use serde_json::Value;
 
 use crate::common::reference;
 use plantui::{
-    family::mixed::iteration::{KindPipeline, KindStage},
+    family::{
+        kinds::{self, KindCount},
+        mixed::iteration::{KindPipeline, KindStage},
+        training::{self, Estimate, Layout, Recompute, hardware, published},
+    },
     planner::{
         Search,
         joint::mixed::{self, MixedPlan, MixedSpace},
     },
     random::SplitMix,
     workload::{
-        formats::sailor::{SailorModel, SailorTables, ZoneDevices},
+        self, TrainingProfile, Workload, convert,
+        formats::sailor,
         mixed::{
             DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MixedProfile, Reductions, RingRate,
             TimeRule,
         },
+        sailor::{SailorModel, ZoneDevices},
     },
 };
 
 /// Costs of a published model on these devices.
 fn sailor(model: &str, layers: usize, devices: &[(&str, u32)]) -> MixedProfile {
-    let tables = Arc::new(SailorTables::read(&reference::root().join("sailor")).unwrap());
+    let tables = Arc::new(sailor::tables(&reference::root().join("sailor")).unwrap());
     let model = SailorModel { name: model.into(), layers };
     let price = |kind: &str| [("a100-40", 3.673385), ("v100-16", 2.859998)].into_iter().find(|own| own.0 == kind);
     let of = |&(kind, count): &(&str, u32)| ZoneDevices {
@@ -98,6 +106,74 @@ fn plans_are_faster_than_those_of_published_planners() {
     }
 }
 
+/// A plan that was run: its stages, if each is on one kind with one tensor degree, and the measured seconds.
+fn measured(plan: &Value, profile: &MixedProfile) -> Option<(KindPipeline, f64)> {
+    let pipeline = plan["pipeline_list"].as_array().filter(|all| all.len() == 1)?[0].clone();
+    let same = |values: &Value| {
+        let values = values.as_array()?;
+        let first = values.first()?;
+        values.iter().all(|other| other == first).then(|| first.clone())
+    };
+    let data = same(&pipeline["dp"])?.as_u64()? as u32;
+    let stage = |(layers, replicas): (&Value, &Value)| {
+        let replica = same(replicas)?;
+        let device = same(&replica[0])?;
+        let kind = profile
+            .kinds
+            .iter()
+            .position(|kind| device[0].as_str().is_some_and(|id| id.eq_ignore_ascii_case(&kind.id)))?;
+        let layers = layers.as_array()?;
+        let first = layers.first()?.as_u64()? as usize;
+        let tensor = replica[1].as_u64()? as u32;
+        Some(KindStage { layers: first..first + layers.len(), kind, tensor, recompute: false })
+    };
+    let stages = pipeline["layers_per_stage"].as_array()?.iter().zip(pipeline["tmp_per_stage"].as_array()?);
+    let stages = stages.map(stage).collect::<Option<_>>()?;
+    let number = |name: &str| plan[name].as_u64().map(|value| value as u32);
+    let (micro_batch, batch) = (number("mbs")?, number("gbs")?);
+    Some((KindPipeline { stages, data, micro_batch, batch }, plan["real"].as_f64()?))
+}
+
+/// Runs of Sailor's authors on GH200 and on three kinds of older devices.
+#[test]
+#[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
+fn measured_runs_are_near_their_prediction() {
+    let root = reference::root().join("sailor/validation");
+    let mut files = vec![];
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    let kinds = [("gh-96", 256), ("rtx-3090", 64), ("rtx-2080", 64), ("titan-rtx", 64)];
+    let opt = sailor("OPT-350", 26, &kinds);
+    let neo = sailor("GPT-Neo-2.7", 34, &kinds[..1]);
+    let mut errors: Vec<f64> = vec![];
+    for file in &files {
+        let plan: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        let profile = if file.to_string_lossy().contains("GPT-NEO") { &neo } else { &opt };
+        let name = file.strip_prefix(&root).unwrap().display().to_string();
+        let Some((pipeline, seconds)) = measured(&plan, profile) else {
+            println!("{name}: stages on several kinds, or no measurement");
+            continue;
+        };
+        let Some(costs) = pipeline.costs(profile) else {
+            println!("{name}: no times in the tables");
+            continue;
+        };
+        let error = pipeline.iteration_s(profile, &costs) / seconds - 1.0;
+        println!("{name}: {seconds:.3} s, {:+.1} %", 100.0 * error);
+        errors.push(error.abs());
+    }
+    errors.sort_by(f64::total_cmp);
+    let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+    println!("{} runs: mean {:.1} %, median {:.1} %", errors.len(), 100.0 * mean, 100.0 * errors[errors.len() / 2]);
+    assert!(errors.len() >= 20 && mean < 0.25, "{errors:?}");
+}
+
 #[test]
 #[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
 fn an_iteration_costs_the_devices_that_it_takes() {
@@ -114,7 +190,7 @@ fn an_iteration_costs_the_devices_that_it_takes() {
 #[test]
 #[ignore = "reads the published inputs: PLANTUI_REFERENCE"]
 fn what_the_tables_lack_is_named() {
-    let tables = Arc::new(SailorTables::read(&reference::root().join("sailor")).unwrap());
+    let tables = Arc::new(sailor::tables(&reference::root().join("sailor")).unwrap());
     let device = |kind: &str, zone: Option<&str>| {
         vec![ZoneDevices { kind: kind.into(), zone: zone.map(Into::into), count: 8, price_per_hour: None }]
     };
@@ -131,6 +207,79 @@ fn what_the_tables_lack_is_named() {
     let both = [device("a100-40", Some("us-west1-b")), device("a100-40", Some("us-central1-a"))].concat();
     let ids: Vec<String> = tables.profile(&model, &both).unwrap().kinds.into_iter().map(|kind| kind.id).collect();
     assert_eq!(ids, ["a100-40@us-west1-b", "a100-40@us-central1-a"]);
+}
+
+/// Workload of the example file.
+fn example() -> Workload {
+    workload::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("inputs/two-kinds.json")).unwrap()
+}
+
+#[test]
+fn a_file_is_written_as_it_was_read() {
+    let read = example();
+    let again = workload::load_bytes(convert::text(&read).as_bytes(), &read.source, &read.name).unwrap();
+    assert_eq!(again, read);
+    let kinds =
+        [("h100", 16), ("a100-80", 32)].map(|(id, count)| KindCount { id: id.into(), count, price_per_hour: None });
+    let model = workload::load(Path::new("llama-3-8b")).unwrap();
+    let derived = kinds::over(&model, &kinds).unwrap();
+    let again = workload::load_bytes(convert::text(&derived).as_bytes(), "file", "llama").unwrap();
+    let (own, read) = (derived.mixed().unwrap(), again.mixed().unwrap());
+    assert_eq!((&own.kinds, &own.costs, &own.links), (&read.kinds, &read.costs, &read.links));
+}
+
+#[test]
+fn what_a_file_has_wrong_is_named() {
+    let text = convert::text(&example());
+    for (good, bad, part) in [
+        ("\"machine\": 4.0", "\"machine\": 0", "kinds[0].machine is 0, must be a whole number from 1"),
+        ("\"id\": \"slow\"", "\"id\": \"fast\"", "kinds[1].id is `fast`"),
+        ("\"tensor\": 2.0", "\"tensor\": 3", "is 3, and a machine of fast has 4 devices"),
+        ("\"micro_batch\": 2.0", "\"micro_batch\": 1", "costs[1] has the kind, degree, micro-batch"),
+        ("\"forward_s\": 0.001", "\"forward_s\": -1", "costs[0].layers[0].forward_s is -1"),
+        ("\"from\": \"fast\"", "\"from\": \"quick\"", "links[0].from is `quick`"),
+        ("\"bytes_per_s\": 12000000000.0", "\"bytes_per_s\": 0", "links[0].bytes_per_s is 0"),
+        ("\"batch\": 64.0", "\"batch\": 0", "batch is 0"),
+        ("plantui.mixed/1", "plantui.mixed/9", ""),
+    ] {
+        let changed = text.replacen(good, bad, 1);
+        assert_ne!(changed, text, "{good}");
+        let error = workload::load_bytes(changed.as_bytes(), "a.json", "a").unwrap_err().to_string();
+        assert!(error.contains(part), "{bad}: {error}");
+    }
+}
+
+/// On one kind, the closed form of derived costs is near the prediction for a model to be trained.
+#[test]
+fn one_kind_is_as_predicted_for_it() {
+    for (model, hardware, tensor, stages, data, micro_batch, batch) in [
+        ("llama-3-8b", "h100", 2, 2, 4, 1, 128),
+        ("llama-3-8b", "a100-80", 4, 1, 4, 1, 64),
+        ("llama-3-70b", "h100", 8, 8, 2, 1, 128),
+        ("llama-2-13b", "a100-80", 4, 4, 1, 2, 64),
+    ] {
+        let accelerator = hardware::find(hardware).unwrap();
+        let profile = TrainingProfile::new(published::find(model).unwrap(), accelerator);
+        let layout = Layout { tensor, pipeline: stages, data, micro_batch, ..Layout::ONE };
+        let mut run = profile.run(&profile.configuration(layout, Recompute::None), batch);
+        run.settings.sequence_parallel &= tensor > 1;
+        let devices = layout.devices();
+        let estimate = Estimate::of(&profile.model, &run, &accelerator, devices, None).unwrap();
+        let mixed = training::kinds::profile(&profile, &[(accelerator, devices as u32)]).unwrap();
+        let count = profile.model.layers.len() / stages as usize;
+        let own = |stage: u32| {
+            let first = if stage == 0 { 0 } else { 1 + count * stage as usize };
+            let end = if stage + 1 == stages { profile.nodes() } else { 1 + count * (stage as usize + 1) };
+            KindStage { layers: first..end, kind: 0, tensor, recompute: false }
+        };
+        let pipeline = KindPipeline { stages: (0..stages).map(own).collect(), data, micro_batch, batch };
+        let costs = pipeline.costs(&mixed).unwrap();
+        let (seconds, predicted_s) = (pipeline.iteration_s(&mixed, &costs), estimate.iteration_s);
+        assert!((seconds / predicted_s - 1.0).abs() < 0.03, "{model} on {hardware}: {seconds} s, {predicted_s} s");
+        let most = costs.iter().map(|cost| cost.memory_bytes()).fold(0.0, f64::max);
+        let predicted = estimate.memory_bytes + run.settings.reserve_bytes;
+        assert!((most / predicted - 1.0).abs() < 0.05, "{model} on {hardware}: {most:e} bytes, {predicted:e}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod help_panel;
 mod history;
 mod judged;
 mod keys;
+mod kinds;
 mod layout;
 mod looks;
 mod overlays;

@@ -216,7 +216,7 @@ fn by_stage(shown: &ShownRun, plan: &Plan, seats: Vec<Seat>) -> Atlas {
     Atlas { seats, groups, told: format!("{}{by}", used(shown)), full: 1.0, grid: None }
 }
 
-/// Stages on each kind of device: `stages 1–2 on h100, 3 on a100-80`; empty if there is one kind.
+/// Stages on each kind of device: `1–2 on h100 · 3 on a100-80`; empty if there is one kind.
 fn kinds(shown: &ShownRun, plan: &Plan) -> String {
     let family = family::of(&shown.workload);
     let on: Vec<&str> = plan.stages.iter().filter_map(|stage| family.stage_kind(stage)).collect();
@@ -227,7 +227,7 @@ fn kinds(shown: &ShownRun, plan: &Plan) -> String {
         let stages = if run.len() == 1 { from.to_string() } else { format!("{from}–{}", first - 1) };
         format!("{stages} on {}", run[0])
     });
-    runs.collect::<Vec<_>>().join(", ")
+    runs.collect::<Vec<_>>().join(" · ")
 }
 
 /// Used devices: `126 of 128 devices`.

@@ -1,7 +1,7 @@
 //! Selection and application of a suggestion.
 
 use crate::{
-    family::mixed,
+    family::kinds,
     study::explain::Change,
     tui::{
         action::Action,
@@ -108,7 +108,7 @@ impl Model {
         let effects = match change {
             Change::Limit(kind, value) => self.set_limits(self.session.limits.with(kind, value)),
             Change::Option(spec, value) => self.set_option(spec, value),
-            Change::Kinds(kinds) => match mixed::over(&self.session.workload, &kinds) {
+            Change::Kinds(kinds) => match kinds::over(&self.session.workload, &kinds) {
                 Ok(workload) => self.take_turned(workload),
                 Err(_) => return vec![],
             },

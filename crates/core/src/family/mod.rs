@@ -14,6 +14,7 @@ pub mod describe;
 pub mod devices;
 pub mod dial;
 pub mod edit;
+pub mod kinds;
 pub mod layers;
 pub(crate) mod limits;
 pub mod mixed;
@@ -143,6 +144,12 @@ pub trait Family: Describe + NodeOffers + Platform + Sync {
     fn memory_limit(&self, limits: &Limits, stage: &Stage) -> f64 {
         let _ = stage;
         limits.memory_limit()
+    }
+
+    /// Devices that no stage has, for another stage like this one; fewer if there are not enough. Empty if devices are alike.
+    fn devices_like(&self, plan: &Plan, stage: &Stage) -> Vec<u32> {
+        let _ = (plan, stage);
+        vec![]
     }
 
     /// Value of a limit, for a message that asks for it.

@@ -4,7 +4,7 @@
 //! Measured times belong to the machines and software they were measured on. Workloads with measured times therefore
 //! have no platform and stay unchanged.
 
-use super::{dial::DialError, of, training::calibrate::Calibration};
+use super::{dial::DialError, kinds::KindCount, of, training::calibrate::Calibration};
 use crate::{
     cluster::Links,
     plan::document::{KindPart, TrainingPart, WorkloadPart},
@@ -97,6 +97,18 @@ pub trait Platform {
     /// Kinds of devices with their numbers, for plan documents; empty if there is one kind.
     fn kind_parts(&self) -> Vec<KindPart> {
         vec![]
+    }
+
+    /// Workload on these kinds of devices, each with its number.
+    ///
+    /// # Errors
+    /// [`DialError`] if it has costs of one kind alone, or lacks one of these.
+    fn on_kinds(&self, workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialError> {
+        let _ = kinds;
+        Err(DialError(format!(
+            "{} has times of one kind of device; several kinds need a model to be trained or a table of times by kind",
+            workload.name
+        )))
     }
 
     /// Workload on the hardware of a plan's file, with the file's constants unless `calibrated`.

@@ -7,6 +7,7 @@
 //! inputs and outputs may show it ([`Batch`]); else the batch counts as one sample. [`super::states`] derives what
 //! DAPPLE plans over.
 
+use super::node_index::NodeRow;
 use std::fmt;
 
 use super::{
@@ -34,6 +35,8 @@ pub struct LayerNode {
     /// Pipeline stage in the file.
     pub stage: Option<u32>,
 }
+
+impl NodeRow for LayerNode {}
 
 impl LayerNode {
     /// Bytes of all outputs.

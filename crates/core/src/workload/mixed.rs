@@ -7,9 +7,12 @@
 use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
 use super::{
-    formats::sailor::{SailorModel, SailorTables},
-    training::{Accelerator, TrainingProfile},
+    profiled::{Profile, Workload},
+    sailor::{SailorModel, SailorTables},
+    training::TrainingProfile,
 };
+
+use crate::cluster::LimitKind;
 
 /// Most kinds of devices of a workload.
 pub const MOST_KINDS: usize = 4;
@@ -258,13 +261,8 @@ pub struct MixedProfile {
 /// What the costs of a profile are from, so that other kinds can have theirs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MixedOrigin {
-    /// A model and the data sheets of accelerators.
-    Model {
-        /// Model with its training settings.
-        model: TrainingProfile,
-        /// Accelerator of every kind.
-        accelerators: Vec<Accelerator>,
-    },
+    /// A model with its training settings, and the data sheets of accelerators.
+    Model(TrainingProfile),
     /// Tables of Sailor.
     Tables {
         /// The tables of a folder.
@@ -307,10 +305,20 @@ impl MixedProfile {
         closed_s * (1.0 + self.growth) + self.fixed_s
     }
 
+    /// Workload with this profile, whose devices are its limit.
+    #[must_use]
+    pub fn over(self, workload: &Workload) -> Workload {
+        let mut workload = workload.clone();
+        workload.limits.set(LimitKind::Devices, Some(self.devices()));
+        workload.limits.set(LimitKind::Memory, None::<f64>);
+        workload.profile = Profile::Mixed(Box::new(self));
+        workload
+    }
+
     /// Parameters of the model, if the costs are derived from one.
     pub fn parameters(&self) -> Option<f64> {
         match self.origin.as_deref()? {
-            MixedOrigin::Model { model, .. } => Some(model.model.parameters() as f64),
+            MixedOrigin::Model(model) => Some(model.model.parameters() as f64),
             MixedOrigin::Tables { .. } => None,
         }
     }

@@ -24,6 +24,7 @@ pub mod piper;
 pub mod placement;
 mod profiled;
 pub mod recipe;
+pub mod sailor;
 pub mod states;
 pub mod training;
 

@@ -1,5 +1,6 @@
 //! Node of a workload, and its id in the file.
 
+use super::node_index::NodeRow;
 use std::fmt;
 
 /// Id of a node as written in its file. Its position in the workload is its [`super::NodeIndex`].
@@ -22,6 +23,8 @@ pub struct Node {
     /// Name in the file, stripped of control characters.
     pub name: Option<String>,
 }
+
+impl NodeRow for Node {}
 
 impl Node {
     /// Name, or the id if there is no name.

@@ -5,12 +5,7 @@
 
 use std::{fmt, ops::Index};
 
-use super::{
-    layer_profile::LayerNode, node::Node, operators::Operator, piper::NodeProfile, placement::PlacementNode,
-    profiled::Workload,
-};
-
-/// Position of a node in [`Workload::nodes`], in file order; [`super::NodeId`] is its id in the file. It indexes arrays
+/// Position of a node in [`super::Workload::nodes`], in file order; [`super::NodeId`] is its id in the file. It indexes arrays
 /// with one entry per node, such as the rows of a profile. It does not index positions within a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(transparent)]
@@ -66,55 +61,11 @@ impl fmt::Debug for NodeIndex {
 /// Marks types that arrays hold once per node, in file order.
 pub trait NodeRow {}
 
-impl NodeRow for Node {}
-impl NodeRow for NodeProfile {}
-impl NodeRow for PlacementNode {}
-impl NodeRow for LayerNode {}
-impl NodeRow for Operator {}
-
 impl<R: NodeRow> Index<NodeIndex> for Vec<R> {
     type Output = R;
 
     fn index(&self, node: NodeIndex) -> &R {
         &self[node.0]
-    }
-}
-
-impl Workload {
-    /// Node at this index. `None` if there is no such node, which a plan that was not checked may name.
-    pub fn node(&self, node: NodeIndex) -> Option<&Node> {
-        self.nodes.get(node.0)
-    }
-
-    /// All nodes, in file order.
-    pub fn indices(&self) -> impl DoubleEndedIterator<Item = NodeIndex> + ExactSizeIterator + Clone + use<> {
-        NodeIndex::first(self.nodes.len())
-    }
-
-    /// Ends of an edge: producer, consumer.
-    pub fn edge(&self, edge: usize) -> (NodeIndex, NodeIndex) {
-        let (from, to) = self.dag.edges()[edge];
-        (from.into(), to.into())
-    }
-
-    /// Ends of all edges, in file order.
-    pub fn edges(&self) -> impl ExactSizeIterator<Item = (NodeIndex, NodeIndex)> + '_ {
-        self.dag.edges().iter().map(|&(from, to)| (from.into(), to.into()))
-    }
-
-    /// All nodes in a breadth-first topological order.
-    pub fn topological_order(&self) -> impl DoubleEndedIterator<Item = NodeIndex> + '_ {
-        self.dag.topological_order().iter().map(|&node| node.into())
-    }
-
-    /// Nodes that read this one's output, one entry per edge.
-    pub fn successors(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
-        self.dag.successors(node.0).map(NodeIndex)
-    }
-
-    /// Nodes that this one reads from, one entry per edge.
-    pub fn predecessors(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
-        self.dag.predecessors(node.0).map(NodeIndex)
     }
 }
 

@@ -5,6 +5,8 @@
 //! crosses an edge is in bytes per microbatch. Memory is `memory_a · y + memory_b` bytes with `y` microbatches in
 //! flight. `parameters` is the file's `parameterSize`; the cost model uses it as bytes.
 
+use super::node_index::NodeRow;
+
 /// Execution mode of a node at one tensor-parallel degree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mode {
@@ -43,6 +45,8 @@ pub struct NodeProfile {
     /// Modes by ascending degree. Degrees that the node does not support are absent.
     pub degrees: Vec<DegreeProfile>,
 }
+
+impl NodeRow for NodeProfile {}
 
 impl NodeProfile {
     /// Modes at degree `t`, if the node supports it.

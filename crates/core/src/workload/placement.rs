@@ -5,7 +5,7 @@
 //! Times and transfer costs share one unit, which the files do not name (the authors' files use milliseconds). Sizes
 //! are bytes.
 
-use super::node_index::NodeIndex;
+use super::node_index::{NodeIndex, NodeRow};
 
 /// Choice of a node that runs on an accelerator.
 pub const ACCELERATOR: &str = "accelerator";
@@ -34,6 +34,8 @@ pub struct PlacementNode {
     /// Time to send its output once over the link between accelerator and host; 0 without outgoing edges.
     pub transfer: f64,
 }
+
+impl NodeRow for PlacementNode {}
 
 impl PlacementNode {
     /// Compute time on a CPU or on an accelerator.

@@ -131,6 +131,42 @@ impl Workload {
         }
     }
 
+    /// Node at this index. `None` if there is no such node, which a plan that was not checked may name.
+    pub fn node(&self, node: NodeIndex) -> Option<&Node> {
+        self.nodes.get(node.index())
+    }
+
+    /// All nodes, in file order.
+    pub fn indices(&self) -> impl DoubleEndedIterator<Item = NodeIndex> + ExactSizeIterator + Clone + use<> {
+        NodeIndex::first(self.nodes.len())
+    }
+
+    /// Ends of an edge: producer, consumer.
+    pub fn edge(&self, edge: usize) -> (NodeIndex, NodeIndex) {
+        let (from, to) = self.dag.edges()[edge];
+        (from.into(), to.into())
+    }
+
+    /// Ends of all edges, in file order.
+    pub fn edges(&self) -> impl ExactSizeIterator<Item = (NodeIndex, NodeIndex)> + '_ {
+        self.dag.edges().iter().map(|&(from, to)| (from.into(), to.into()))
+    }
+
+    /// All nodes in a breadth-first topological order.
+    pub fn topological_order(&self) -> impl DoubleEndedIterator<Item = NodeIndex> + '_ {
+        self.dag.topological_order().iter().map(|&node| node.into())
+    }
+
+    /// Nodes that read this one's output, one entry per edge.
+    pub fn successors(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
+        self.dag.successors(node.index()).map(NodeIndex::new)
+    }
+
+    /// Nodes that this one reads from, one entry per edge.
+    pub fn predecessors(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
+        self.dag.predecessors(node.index()).map(NodeIndex::new)
+    }
+
     /// Node with this id. `O(nodes)`.
     pub fn index_of(&self, id: NodeId) -> Option<NodeIndex> {
         self.nodes.iter().position(|node| node.id == id).map(NodeIndex::new)

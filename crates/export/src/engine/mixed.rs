@@ -40,7 +40,7 @@ pub(super) fn export(
     }
     let pipeline = layout::pipeline(profile, limits, plan)
         .map_err(|broken| broken.first().map_or(ExportError::Invalid(String::new()), invalid))?;
-    let Some(MixedOrigin::Model { model, .. }) = profile.origin.as_deref() else {
+    let Some(MixedOrigin::Model(model)) = profile.origin.as_deref() else {
         let why = "the workload is a table of times by kind, and an engine's file needs the model: plan the model itself, \
                    such as `llama-3-8b --devices 16xh100,32xa100-80`";
         return Err(impossible(vec![why.into()]));

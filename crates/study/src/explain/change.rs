@@ -7,7 +7,7 @@ use plantui_core::{
     cluster::LimitKind,
     family::{
         self,
-        mixed::{self, KindCount},
+        kinds::{self, KindCount},
     },
     units,
     workload::MixedProfile,
@@ -42,7 +42,7 @@ impl Change {
             Change::Limit(kind, value) => changed.limits = problem.limits.with(*kind, *value),
             Change::Option(spec, value) => changed.options.set(spec.name, value.clone()),
             Change::Kinds(kinds) => {
-                if let Ok(workload) = mixed::over(&problem.workload, kinds) {
+                if let Ok(workload) = kinds::over(&problem.workload, kinds) {
                     // A limit on all devices together stays.
                     let all = [&*problem.workload, &workload].map(|own| own.mixed().map_or(0, MixedProfile::devices));
                     if problem.limits.devices >= all[0] {

@@ -7,7 +7,7 @@ use super::{
 };
 use plantui_core::{
     cluster::{LimitKind, Limits, MOST_MICROBATCHES},
-    family::{self, mixed::KindCount},
+    family::{self, kinds::KindCount},
     workload::layering::Layering,
 };
 use plantui_planners::{OptionKind, OptionSpec, OptionValue, Planner, Tunable};

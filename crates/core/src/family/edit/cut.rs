@@ -2,7 +2,7 @@
 
 use super::{EditContext, EditResult, Result, add, refuse, take};
 use crate::{
-    family::mixed::layout,
+    family,
     plan::{Basis, Measure, Plan, Stage},
     workload::{NodeIndex, Profile},
 };
@@ -112,11 +112,11 @@ impl EditContext<'_> {
                 second.devices = self.free_devices(from, 1);
             }
             Profile::Piper(_) => second.devices = self.free_devices(0, first.devices.len() as u32),
-            Profile::Mixed(profile) => {
-                let kind = layout::kind_of(profile, first).map(|kind| &profile.kinds[kind].id);
-                second.devices = layout::free_devices(profile, self.plan, first);
+            Profile::Mixed(_) => {
+                let family = family::of(self.workload);
+                second.devices = family.devices_like(self.plan, first);
                 if second.devices.len() != first.devices.len() {
-                    let (wanted, kind) = (first.devices.len(), kind.map_or("its kind", String::as_str));
+                    let (wanted, kind) = (first.devices.len(), family.stage_kind(first).unwrap_or("its kind"));
                     return refuse(format!("that needs {wanted} more devices of {kind}, and fewer are free"));
                 }
             }

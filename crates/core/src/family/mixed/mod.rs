@@ -2,10 +2,9 @@
 //! replicas.
 //!
 //! Plans are measured by their iteration time in closed form ([`iteration`], after Sailor, SOSP 2025); the simulator plays
-//! the same stages. Costs are measured, or derived from a model's sizes and each kind's data sheet ([`derived`]).
+//! the same stages. Costs are measured, or derived from a model's sizes and each kind's data sheet.
 
 mod check;
-pub mod derived;
 mod describe;
 mod dials;
 pub mod iteration;
@@ -19,6 +18,7 @@ use serde_json::Value;
 use super::{
     CheckContext, Family,
     dial::{Dial, DialError},
+    kinds::KindCount,
     offers::NodeOffers,
     platform::Platform,
 };
@@ -35,8 +35,6 @@ use crate::{
     },
 };
 
-pub use dials::{KindCount, over};
-
 /// Default number of sequences of an iteration.
 const ASSUMED_BATCH: f64 = 128.0;
 
@@ -51,6 +49,10 @@ impl Platform for MixedProfile {
 
     fn training_part(&self) -> Option<TrainingPart> {
         dials::model(self).map(Into::into)
+    }
+
+    fn on_kinds(&self, workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialError> {
+        dials::on_kinds(workload, self, kinds)
     }
 
     fn kind_parts(&self) -> Vec<KindPart> {
@@ -115,6 +117,10 @@ impl Family for MixedProfile {
 
     fn memory_limit(&self, _limits: &Limits, stage: &Stage) -> f64 {
         layout::kind_of(self, stage).map_or(f64::INFINITY, |kind| self.kinds[kind].memory_bytes)
+    }
+
+    fn devices_like(&self, plan: &Plan, stage: &Stage) -> Vec<u32> {
+        layout::free_devices(self, plan, stage)
     }
 
     fn pipeline(&self, _workload: &Workload, limits: &Limits, plan: &Plan, _settings: &SimulatorSettings) -> Pipeline {

@@ -35,7 +35,7 @@ const OFFLOADED: [&str; 3] = ["none", "optimizer", "weights"];
 const ADAPTERS: [&str; 3] = ["none", "lora", "qlora"];
 
 /// Dials of a profile.
-pub(in crate::family) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
+pub(super) fn dials(profile: &TrainingProfile) -> Vec<Dial> {
     let ids: Vec<&'static str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
     let precisions: Vec<&'static str> =
         TrainingPrecision::ALL.into_iter().filter(|own| has(profile, *own)).map(TrainingPrecision::id).collect();

@@ -220,7 +220,7 @@ impl<'a> MemoryModel<'a> {
 }
 
 /// Buffers of the loss, bytes; 0 without a projection to a vocabulary.
-pub(in crate::family) fn loss_bytes(model: &Model, run: &TrainingRun) -> f64 {
+pub(super) fn loss_bytes(model: &Model, run: &TrainingRun) -> f64 {
     if model.ends.projection == Projection::None {
         return 0.0;
     }
@@ -315,7 +315,7 @@ fn layer_bytes_with(model: &Model, run: &TrainingRun, kind: &LayerKind, again: M
 }
 
 /// Buffers of a layer that runs, and the weights that are gathered for it, bytes. `parameters` are the layer's.
-pub(in crate::family) fn running(model: &Model, run: &TrainingRun, kind: &LayerKind, parameters: &Parameters) -> f64 {
+pub(super) fn running(model: &Model, run: &TrainingRun, kind: &LayerKind, parameters: &Parameters) -> f64 {
     let (tokens, t, tau, h) = (run.tokens(), f64::from(run.layout.tensor), run.sequence_split(), model.hidden as f64);
     let gates = |gated: bool| if gated { 2.0 } else { 1.0 };
     let wide = run.element_bytes();

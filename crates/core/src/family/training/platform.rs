@@ -1,6 +1,6 @@
 //! Hardware and software of a model to be trained.
 
-use super::calibrate::Calibration;
+use super::{calibrate::Calibration, kinds, request};
 use crate::workload::training::{
     constants::Constants,
     hardware,
@@ -9,6 +9,7 @@ use crate::workload::training::{
 use crate::{
     family::{
         dial::DialError,
+        kinds::KindCount,
         platform::{DeviceLinks, Platform},
     },
     plan::document::TrainingPart,
@@ -48,6 +49,19 @@ impl Platform for TrainingProfile {
         profile.accelerator = wiring.around(&profile.accelerator);
         profile.remarks.push(wiring.summary.clone());
         with(workload, profile)
+    }
+
+    fn on_kinds(&self, workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialError> {
+        let known = |kind: &KindCount| match self.accelerator {
+            own if own.id == kind.id => Ok((own, kind.count)),
+            _ => request::accelerator(&kind.id).map(|accelerator| (accelerator, kind.count)).map_err(DialError),
+        };
+        let counts: Vec<_> = kinds.iter().map(known).collect::<Result<_, DialError>>()?;
+        let mut profile = kinds::profile(self, &counts).map_err(DialError)?;
+        for (own, kind) in profile.kinds.iter_mut().zip(kinds) {
+            own.price_per_hour = kind.price_per_hour;
+        }
+        Ok(profile.over(workload))
     }
 
     fn model(&self) -> Option<&TrainingProfile> {

@@ -283,7 +283,7 @@ fn layers(value: &str) -> Result<(Vec<u32>, bool), String> {
 ///
 /// # Errors
 /// Sentence with the available ones.
-pub(in crate::family) fn accelerator(value: &str) -> Result<Accelerator, String> {
+pub(super) fn accelerator(value: &str) -> Result<Accelerator, String> {
     hardware::find(value).ok_or_else(|| {
         let known: Vec<&str> = hardware::all().iter().map(|accelerator| accelerator.id).collect();
         format!("there is no hardware `{}`; there are {}", printable(value), known.join(", "))

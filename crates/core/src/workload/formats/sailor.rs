@@ -1,100 +1,33 @@
-//! Tables of Sailor (SOSP 2025): times by model, kind, micro-batch, tensor degree and layer; sizes by model, tensor degree
-//! and layer; rates of links by zone and kind; devices and memory of a machine.
+//! Training configurations of Sailor (SOSP 2025), with the tables of costs in files beside them.
 //!
-//! They are `profiles_tmp.json`, `llm_info.json`, `multizone_bandwidths_het.json` and `basic_cluster_config.json` of one
-//! folder. Not used: the sizes of inputs, the sizes in bytes (which repeat the counts), the rate beside a link's
-//! coefficients, and prices of traffic in `communication_cost.json`. `O(kinds · degrees · layers)`.
+//! `O(tables)`.
 
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 
 use super::{file::read_file, format::WorkloadFormat, mixed, reader};
 use crate::{
     cluster::MOST_BATCH,
     source::error::LoadError,
-    workload::Workload,
-    workload::mixed::{
-        DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MOST_KINDS, MixedOrigin, MixedProfile,
-        Reductions, TimeRule,
+    workload::{
+        Workload,
+        mixed::MOST_KINDS,
+        sailor::{FILES, SailorModel, SailorTables, ZoneDevices},
     },
 };
 
 /// Most layers of a model.
 const MOST_LAYERS: usize = 2_000;
-/// Bytes of a number: Sailor's profiles are of 32-bit training.
-const NUMBER: f64 = 4.0;
-/// Bytes of state for a parameter: weight, gradient, two moments of Adam, and copies that its memory model counts.
-const STATE: f64 = 24.0;
-/// Bytes of a device that its memory model keeps free, without and with tensor parallelism.
-const RESERVE: [f64; 2] = [2e9, 3e9];
-/// Bytes of gradients that are reduced at once.
-const BUCKET: f64 = 5e8;
 
-/// Model of the tables.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SailorModel {
-    /// Name in the tables.
-    pub name: String,
-    /// Layers with the embedding and the head: `num_all_layers` of its training configuration.
-    pub layers: usize,
-}
-
-type ByKey<T> = BTreeMap<String, T>;
-/// By tensor degree and layer: forward, backward and update, seconds.
-type TimesByDegree = ByKey<ByKey<[f64; 3]>>;
-/// By zone, kind and devices of one end of a link.
-type ByEnd<T> = ByKey<ByKey<ByKey<T>>>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-struct Sizes {
-    params_floats: f64,
-    act_output_floats: f64,
-    act_mem_floats: f64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-struct Machine {
-    gpus_per_node: u32,
-    mem_per_gpu: f64,
-}
-
-/// Rate of a link: coefficients, and a rate for large messages that its simulator does not use.
-type Rate = ([f64; 3], f64);
-
-/// Entry of the table of machines: a machine of a kind, or the zone.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
-enum MachineEntry {
-    Kind(Machine),
-    Zone(String),
-}
-
-/// Tables of a folder.
-#[derive(Debug, PartialEq)]
-pub struct SailorTables {
-    /// By model, kind and micro-batch.
-    times: ByKey<ByKey<ByKey<TimesByDegree>>>,
-    /// By model, tensor degree and layer.
-    sizes: ByKey<ByKey<ByKey<Sizes>>>,
-    /// By sender, then receiver.
-    rates: ByEnd<ByEnd<Rate>>,
-    machines: ByKey<MachineEntry>,
-    /// Name of the folder in messages.
-    source: String,
-}
-
-/// Devices of one kind in a zone.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ZoneDevices {
-    /// Kind, as the tables name it, in any case: `a100-40`.
-    pub kind: String,
-    /// Zone; the tables' own if absent.
-    pub zone: Option<String>,
-    /// Number of devices.
-    pub count: u32,
-    /// Price of a device for an hour, in any currency.
-    pub price_per_hour: Option<f64>,
+/// Reads the tables of a folder.
+///
+/// # Errors
+/// [`LoadError`] if one is missing or has another form.
+pub fn tables(folder: &Path) -> Result<SailorTables, LoadError> {
+    let file = |name: &str| read_file(&folder.join(name));
+    let texts = [file(FILES[0])?, file(FILES[1])?, file(FILES[2])?, file(FILES[3])?];
+    SailorTables::of(texts.each_ref().map(Vec::as_slice), &crate::text::printable(&folder.display().to_string()))
 }
 
 /// Fields of a training configuration that plans depend on.
@@ -139,11 +72,11 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Workload, Loa
         let repair = "give its path: its tables are files beside it";
         return Err(LoadError::file(source, "is a training configuration of Sailor without its folder", repair));
     };
-    let tables = Arc::new(SailorTables::read(folder)?);
+    let tables = Arc::new(tables(folder)?);
     let model = SailorModel { name: raw.model, layers: raw.num_all_layers };
     let kinds = tables.kinds(&model.name);
     let none = |kind: &&String| ZoneDevices { kind: (*kind).clone(), zone: None, count: 0, price_per_hour: None };
-    let linked = |kind: &&&String| tables.zone().and_then(|zone| tables.rates.get(zone)?.get(**kind)).is_some();
+    let linked = |kind: &&&String| tables.links(kind);
     let devices: Vec<ZoneDevices> = kinds.iter().filter(linked).take(MOST_KINDS).map(none).collect();
     let profile = tables.profile(&model, &devices)?;
     let body = raw.num_layers.filter(|&layers| layers + 2 == model.layers);
@@ -160,156 +93,4 @@ pub(super) fn read(text: &str, source: &str, name: &str) -> Result<Workload, Loa
         unknown_fields: reader::unknown_fields(text, &known),
         ..mixed::workload(profile, names, batch, (name, source, WorkloadFormat::Sailor))
     })
-}
-
-fn table<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T, LoadError> {
-    let path = folder.join(name);
-    let shown = crate::text::printable(&path.display().to_string());
-    let bytes = read_file(&path)?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        LoadError::file(&shown, format!("is not a table of Sailor: {error}"), "use the published file")
-    })
-}
-
-impl SailorTables {
-    /// Reads the tables of a folder.
-    ///
-    /// # Errors
-    /// [`LoadError`] if one is missing or has another form.
-    pub fn read(folder: &Path) -> Result<Self, LoadError> {
-        Ok(SailorTables {
-            times: table(folder, "profiles_tmp.json")?,
-            sizes: table(folder, "llm_info.json")?,
-            rates: table(folder, "multizone_bandwidths_het.json")?,
-            machines: table(folder, "basic_cluster_config.json")?,
-            source: crate::text::printable(&folder.display().to_string()),
-        })
-    }
-
-    fn error(&self, problem: String, repair: impl Into<String>) -> LoadError {
-        LoadError::file(&self.source, problem, repair)
-    }
-
-    /// Kinds with times of a model.
-    fn kinds(&self, model: &str) -> Vec<&String> {
-        self.times.get(model).into_iter().flat_map(BTreeMap::keys).collect()
-    }
-
-    /// Zone of the tables.
-    fn zone(&self) -> Option<&str> {
-        self.machines.values().find_map(|entry| match entry {
-            MachineEntry::Zone(zone) => Some(zone.as_str()),
-            MachineEntry::Kind(_) => None,
-        })
-    }
-
-    /// Costs of a model on these devices.
-    ///
-    /// # Errors
-    /// [`LoadError`] for a model, kind or zone that the tables lack.
-    pub fn profile(self: &Arc<Self>, asked: &SailorModel, devices: &[ZoneDevices]) -> Result<MixedProfile, LoadError> {
-        let model = asked.name.as_str();
-        let listed = |names: Vec<&String>| names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let (Some(times), Some(sizes)) = (self.times.get(model), self.sizes.get(model)) else {
-            let known = listed(self.times.keys().filter(|own| self.sizes.contains_key(*own)).collect());
-            return Err(self.error(format!("has no tables for the model `{model}`"), format!("choose one of {known}")));
-        };
-        let layers = asked.layers;
-        let whole = sizes.get("1").ok_or_else(|| {
-            self.error(format!("has no sizes of `{model}` for tensor degree 1"), "use the published llm_info.json")
-        })?;
-        let by_layer = |own: &ByKey<Sizes>, of: fn(&Sizes) -> f64| -> Result<Vec<f64>, LoadError> {
-            let size = |layer: usize| own.get(&layer.to_string()).map(of);
-            (0..layers).map(size).collect::<Option<_>>().ok_or_else(|| {
-                self.error(
-                    format!("has no sizes for all {layers} layers of `{model}`"),
-                    "use the published llm_info.json",
-                )
-            })
-        };
-        let mut profile = MixedProfile {
-            kinds: vec![],
-            costs: vec![],
-            output_bytes: by_layer(whole, |sizes| NUMBER * sizes.act_output_floats)?,
-            gradient_bytes: by_layer(whole, |sizes| NUMBER * sizes.params_floats)?,
-            links: KindLinks { rates: BTreeMap::new(), reductions: Reductions::Messages { bucket_bytes: BUCKET } },
-            rule: TimeRule::Sailor,
-            growth: 0.0,
-            fixed_s: 0.0,
-            origin: Some(Box::new(MixedOrigin::Tables { tables: Arc::clone(self), model: asked.clone() })),
-            remarks: vec![],
-        };
-        let mut names: Vec<(&str, &str)> = vec![];
-        for ZoneDevices { kind, zone, count, price_per_hour } in devices {
-            let same = |own: &&String| own.eq_ignore_ascii_case(kind);
-            let Some((name, by_size)) = times.keys().find(same).map(|name| (name.as_str(), &times[name])) else {
-                let known = listed(times.keys().collect());
-                let problem = format!("has no times of `{model}` on `{}`", crate::text::printable(kind));
-                return Err(self.error(problem, format!("choose from {known}")));
-            };
-            let Some(MachineEntry::Kind(machine)) = self.machines.get(name) else {
-                return Err(
-                    self.error(format!("does not tell the machines of {name}"), "add it to basic_cluster_config.json")
-                );
-            };
-            let id = name.to_ascii_lowercase();
-            let id = zone.as_ref().map_or_else(|| id.clone(), |zone| format!("{id}@{zone}"));
-            let zone = zone.as_deref().or_else(|| self.zone()).unwrap_or_default();
-            let index = profile.kinds.len();
-            names.push((zone, name));
-            profile.kinds.push(DeviceKind {
-                id,
-                count: *count,
-                machine: machine.gpus_per_node,
-                memory_bytes: machine.mem_per_gpu,
-                price_per_hour: *price_per_hour,
-            });
-            for (micro_batch, by_degree) in by_size {
-                for (tensor, by_layer) in by_degree {
-                    let (Ok(micro_batch), Ok(tensor)) = (micro_batch.parse(), tensor.parse::<u32>()) else { continue };
-                    let Some(own) = sizes.get(&tensor.to_string()).filter(|_| tensor <= machine.gpus_per_node) else {
-                        continue;
-                    };
-                    let cost = |layer: usize| {
-                        let ([forward_s, backward_s, update_s], size) =
-                            (*by_layer.get(&layer.to_string())?, own.get(&layer.to_string())?);
-                        let activation_bytes = NUMBER * size.act_mem_floats * f64::from(micro_batch);
-                        Some(LayerCost {
-                            forward_s,
-                            backward_s,
-                            update_s: Divided::whole(update_s),
-                            state_bytes: Divided::whole(STATE * size.params_floats),
-                            activation_bytes,
-                        })
-                    };
-                    let Some(layers) = (0..layers).map(cost).collect() else { continue };
-                    let reserve_bytes = RESERVE[usize::from(tensor > 1)];
-                    profile.costs.push(KindCosts {
-                        kind: index,
-                        tensor,
-                        micro_batch,
-                        recompute: false,
-                        layers,
-                        reserve_bytes,
-                    });
-                }
-            }
-        }
-        for (from, &(zone, kind)) in names.iter().enumerate() {
-            let senders = self.rates.get(zone).and_then(|kinds| kinds.get(kind));
-            let senders = senders
-                .ok_or_else(|| self.error(format!("has no links of {kind} in {zone}"), "choose another zone"))?;
-            for (to, &(other, receiver)) in names.iter().enumerate() {
-                for (tensor, zones) in senders {
-                    for (degree, (coefficients, _)) in
-                        zones.get(other).and_then(|kinds| kinds.get(receiver)).into_iter().flatten()
-                    {
-                        let (Ok(tensor), Ok(degree)) = (tensor.parse(), degree.parse()) else { continue };
-                        profile.links.rates.insert(((from, tensor), (to, degree)), LinkRate::Fitted(*coefficients));
-                    }
-                }
-            }
-        }
-        Ok(profile)
-    }
 }

@@ -12,7 +12,7 @@ mod infer;
 mod split;
 mod totals;
 
-use super::node_index::NodeIndex;
+use super::node_index::{NodeIndex, NodeRow};
 
 pub use split::{DimensionSplit, WHOLE};
 
@@ -188,6 +188,8 @@ pub struct Operator {
     /// Dimension of the batch, if there is one.
     pub batch_dim: Option<u8>,
 }
+
+impl NodeRow for Operator {}
 
 /// Whole profile, by node index.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Costs of a model on several kinds of accelerators, from their data sheets.
 //!
-//! Each kind has the times, memory and links that [`crate::family::training`] gives it, for every tensor degree within a
+//! Each kind has the times, memory and links of runs on it alone, for every tensor degree within a
 //! machine, for micro-batches of 1, 2, 4 and 8 sequences, with the activations kept or recomputed. Transfers between
 //! stages leave the machine, and the slower of both ends sets their rate. `O(kinds · degrees · layers)`.
 //!
@@ -9,22 +9,20 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    family::training::{
-        Layout, Projection, Recompute, TrainingRun, check,
-        iteration::Parameters,
-        layer::RunRates,
-        memory::{self, layer_bytes, layer_input},
-        repeated::Repeated,
+use super::{
+    Layout, Projection, Recompute, TrainingRun, check,
+    iteration::Parameters,
+    layer::RunRates,
+    memory::{self, layer_bytes, layer_input},
+    repeated::Repeated,
+};
+use crate::workload::{
+    TrainingProfile,
+    mixed::{
+        DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MixedOrigin, MixedProfile, Reductions,
+        RingRate, TimeRule,
     },
-    workload::{
-        TrainingProfile,
-        mixed::{
-            DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MixedOrigin, MixedProfile, Reductions,
-            RingRate, TimeRule,
-        },
-        training::{Accelerator, Constants},
-    },
+    training::{Accelerator, Constants},
 };
 
 /// Micro-batches that are derived, sequences.
@@ -58,10 +56,7 @@ pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<
         rule: TimeRule::Stages,
         growth: largest(|own| own.growth) * doublings,
         fixed_s: largest(|own| own.fixed_s),
-        origin: Some(Box::new(MixedOrigin::Model {
-            model: model.clone(),
-            accelerators: kinds.iter().map(|(accelerator, _)| *accelerator).collect(),
-        })),
+        origin: Some(Box::new(MixedOrigin::Model(model.clone()))),
         remarks: vec![
             "times on each kind are those of its data sheet; no run on several kinds was compared with them".into(),
             "transfers between stages leave the machine, at the rate of the slower end, and half of each is exposed"

@@ -1,0 +1,130 @@
+//! Several kinds of devices: plans by kind, their files, engines, prices, and what is refused.
+
+use std::fs;
+
+use super::{Folder, argument, plantui};
+
+/// Kinds of a request that most tests make.
+const KINDS: &str = "16xh100,32xa100-80";
+
+/// Exit code, standard output and standard error of a command.
+fn run(arguments: &[&str]) -> (i32, String, String) {
+    let output = plantui().args(arguments).output().expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
+}
+
+/// Writes the plan of llama-3-8b on both kinds, with these settings.
+fn planned(folder: &Folder, settings: &[&str]) -> String {
+    let plan = argument(&folder.path("plan.json"));
+    let mut arguments = vec!["plan", "llama-3-8b", "--devices", KINDS, "--batch", "128", "--output", &plan];
+    for setting in settings {
+        arguments.extend(["--set", setting]);
+    }
+    let (code, _, err) = run(&arguments);
+    assert_eq!(code, 0, "{err}");
+    plan
+}
+
+#[test]
+fn a_plan_keeps_its_kinds_and_is_confirmed() {
+    let folder = Folder::new();
+    let plan = planned(&folder, &[]);
+    let (code, out, err) = run(&["check", "llama-3-8b", &plan]);
+    assert!(code == 0 && out.starts_with("valid") && out.contains("16 of 16 h100, 32 of 32 a100-80"), "{out}{err}");
+    let (code, _, err) = run(&["check", "llama-3-8b", &plan, "--devices", "8xh100,32xa100-80"]);
+    assert!(code == 2 && err.contains("workload.kinds") && err.contains("--devices 16xh100,32xa100-80"), "{err}");
+    let (code, out, err) = run(&["simulate", "llama-3-8b", &plan]);
+    assert!(code == 0 && out.contains("1F1B"), "{out}{err}");
+}
+
+#[test]
+fn a_stage_moved_to_another_kind_is_found() {
+    let folder = Folder::new();
+    let plan = planned(&folder, &[]);
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&plan).unwrap()).unwrap();
+    let first = &mut document["stages"][0]["devices"];
+    assert_eq!(first[0], 0, "the first stage is on the first kind");
+    first[0] = 47.into();
+    fs::write(&plan, document.to_string()).unwrap();
+    let (code, out, err) = run(&["check", "llama-3-8b", &plan]);
+    assert!(code == 1 && out.contains("and its first device a a100-80") | out.contains("used by stage"), "{out}{err}");
+}
+
+#[test]
+fn engines_take_plans_with_one_tensor_degree() {
+    let folder = Folder::new();
+    let plan = planned(&folder, &[]);
+    let (code, _, err) = run(&["export", &plan, "--to", "megatron"]);
+    assert!(code == 1 && err.contains("tensor degrees 2, 4") && err.contains("--set space=engine"), "{code} {err}");
+    fs::remove_file(&plan).unwrap();
+    let plan = planned(&folder, &["space=engine"]);
+    let (code, out, err) = run(&["export", &plan, "--to", "megatron"]);
+    assert!(code == 0 && out.contains("# order of the hosts: ranks 0–15 on"), "{out}{err}");
+    assert!(out.contains("--pipeline-model-parallel-layout") && out.contains("--num-layers 32"), "{out}");
+    assert!(!out.contains("nearest plan it can run"), "no figure is of one kind: {out}");
+    let (code, out, _) = run(&["export", &plan, "--to", "rank-file"]);
+    assert!(code == 0 && out.contains("local_device,kind\n") && out.contains(",h100\n"), "{out}");
+}
+
+#[test]
+fn prices_lead_to_cheaper_plans() {
+    let priced = "16xh100:2.50,32xa100-80:1.20";
+    let figure = |settings: &[&str]| {
+        let mut arguments = vec!["plan", "llama-3-8b", "--devices", priced, "--batch", "128", "--json"];
+        settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+        let (code, out, err) = run(&arguments);
+        assert_eq!(code, 0, "{err}");
+        let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let name = document["objective"]["name"].as_str().unwrap().to_string();
+        (
+            name,
+            document["objective"]["value"].as_f64().unwrap(),
+            document["simulation"]["iteration_s"].as_f64().unwrap(),
+        )
+    };
+    let (name, fastest_s, _) = figure(&[]);
+    assert_eq!(name, "pipeline_time");
+    let (name, least, seconds) = figure(&["minimise=cost"]);
+    assert!(name == "iteration_cost" && seconds > fastest_s, "{name}: {least}, {seconds} s");
+    let (_, limited, seconds) = figure(&["minimise=cost", "most_seconds=6"]);
+    assert!(limited >= least && seconds <= 6.0, "{limited} in {seconds} s");
+    let (_, within_s, _) = figure(&["most_per_hour=60"]);
+    assert!(within_s > fastest_s, "{within_s} s for less money, {fastest_s} s for more");
+}
+
+#[test]
+fn what_kinds_cannot_do_is_refused_in_a_sentence() {
+    for (arguments, part) in [
+        (vec!["plan", "llama-3-8b", "--devices", "16xh100,32xmars"], "there is no hardware `mars`"),
+        (vec!["plan", "llama-3-8b", "--devices", "16xh100,8"], "`8` is no number of devices of a kind"),
+        (vec!["plan", "llama-3-8b", "--devices", "16xh100,8xh100"], "names h100 twice"),
+        (vec!["plan", "llama-3-8b", "--devices", "1xh100,1xh200,1xb200,1xa100-80,1xv100"], "names 5 kinds"),
+        (vec!["plan", "llama-3-8b", "--devices", "16xh100:free,8xa100-80"], "is no number of devices of a kind"),
+        (vec!["plan", "llama-3-8b", "--devices", KINDS, "--hardware", "h100"], "--hardware is for one kind"),
+        (vec!["plan", "llama-3-8b", "--devices", KINDS, "--memory", "40GiB"], "--memory is for one kind"),
+        (vec!["plan", "mixtral-8x7b", "--devices", KINDS], "mixtures of experts are planned on one kind"),
+        (vec!["plan", "inputs/bert32a100.json", "--devices", KINDS], "has times of one kind of device"),
+        (vec!["plan", "inputs/two-kinds.json", "--devices", KINDS], "has no times on h100, only on fast, slow"),
+        (vec!["plan", "llama-3-8b", "--devices", KINDS, "--planner", "dapple"], "it plans one kind of device"),
+        (vec!["plan", "llama-3-8b", "--devices", KINDS, "--planner", "parmesan"], "it plans one kind of device"),
+        (vec!["plan", "llama-3-8b", "--devices", KINDS, "--set", "schedule=zb-h1"], "all plans run 1F1B"),
+    ] {
+        let (code, out, err) = run(&arguments);
+        assert!(code == 2 && err.contains(part), "{arguments:?}: {code} {out}{err}");
+    }
+    let (code, out, _) = run(&["plan", "llama-3-8b", "--devices", KINDS, "--set", "minimise=cost"]);
+    assert!(code == 1 && out.contains("h100 has no price: write --devices 16xh100:PRICE"), "{out}");
+    let (code, out, _) = run(&["plan", "llama-3-70b", "--devices", "2xv100,2xa100-40", "--batch", "8"]);
+    assert!(code == 1 && out.contains("No cut of the layers fits the memory of 2 v100, 2 a100-40"), "{out}");
+}
+
+#[test]
+fn a_table_of_kinds_states_its_devices_and_takes_others() {
+    let (code, out, err) = run(&["plan", "inputs/two-kinds.json"]);
+    assert!(code == 0 && out.contains("8 of 8 fast, 16 of 16 slow"), "{out}{err}");
+    let (code, out, err) = run(&["plan", "inputs/two-kinds.json", "--devices", "16xslow"]);
+    assert!(code == 0 && out.contains("0 of 0 fast, 16 of 16 slow"), "{out}{err}");
+    let (code, out, err) = run(&["plan", "inputs/two-kinds.json", "--devices", "12"]);
+    assert!(code == 0 && out.contains("on 12 of 12 devices"), "{out}{err}");
+}
