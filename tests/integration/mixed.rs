@@ -9,7 +9,7 @@ use crate::common::reference;
 use plantui::{
     family::{
         kinds::{self, KindCount},
-        mixed::iteration::{KindPipeline, KindStage},
+        mixed::iteration::{KindPipeline, KindStage, KindStageCost},
         training::{self, Estimate, Layout, Recompute, hardware, published},
     },
     planner::{
@@ -276,7 +276,7 @@ fn one_kind_is_as_predicted_for_it() {
         let costs = pipeline.costs(&mixed).unwrap();
         let (seconds, predicted_s) = (pipeline.iteration_s(&mixed, &costs), estimate.iteration_s);
         assert!((seconds / predicted_s - 1.0).abs() < 0.03, "{model} on {hardware}: {seconds} s, {predicted_s} s");
-        let most = costs.iter().map(|cost| cost.memory_bytes()).fold(0.0, f64::max);
+        let most = costs.iter().map(KindStageCost::memory_bytes).fold(0.0, f64::max);
         let predicted = estimate.memory_bytes + run.settings.reserve_bytes;
         assert!((most / predicted - 1.0).abs() < 0.05, "{model} on {hardware}: {most:e} bytes, {predicted:e}");
     }
@@ -388,7 +388,7 @@ fn of_all(profile: &MixedProfile, batch: u32) -> f64 {
             let stages: Vec<KindStage> = counts.iter().enumerate().map(of).collect();
             for data in 1..=profile.devices().min(batch) {
                 for micro_batch in [1, 2] {
-                    if profile.rule == TimeRule::Stages && batch % (data * micro_batch) != 0 {
+                    if profile.rule == TimeRule::Stages && !batch.is_multiple_of(data * micro_batch) {
                         continue;
                     }
                     let pipeline = KindPipeline { stages: stages.clone(), data, micro_batch, batch };
@@ -398,7 +398,7 @@ fn of_all(profile: &MixedProfile, batch: u32) -> f64 {
                         .zip(&profile.kinds)
                         .all(|(taken, kind)| taken <= u64::from(kind.count));
                     let Some(costs) = there.then(|| pipeline.costs(profile)).flatten() else { continue };
-                    let fits = |(stage, cost): (&KindStage, &plantui::family::mixed::iteration::KindStageCost)| {
+                    let fits = |(stage, cost): (&KindStage, &KindStageCost)| {
                         cost.memory_bytes() <= profile.kinds[stage.kind].memory_bytes
                     };
                     if stages.iter().zip(&costs).all(fits) {

@@ -119,6 +119,9 @@ impl LinkRate {
 /// Group of devices that sends as one: a kind and the number of its devices.
 pub type Sender = (usize, u32);
 
+/// Rates of messages by sender and receiver.
+pub type LinkRates = BTreeMap<(Sender, Sender), LinkRate>;
+
 /// Rates of the rings in which the replicas of a stage reduce gradients, bytes per second of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RingRate {
@@ -146,7 +149,7 @@ pub enum Reductions {
 #[derive(Debug, Clone, PartialEq)]
 pub struct KindLinks {
     /// Rates by sender and receiver.
-    pub rates: BTreeMap<(Sender, Sender), LinkRate>,
+    pub rates: LinkRates,
     /// Reductions of gradients.
     pub reductions: Reductions,
 }
@@ -262,7 +265,7 @@ pub struct MixedProfile {
 #[derive(Debug, Clone, PartialEq)]
 pub enum MixedOrigin {
     /// A model with its training settings, and the data sheets of accelerators.
-    Model(TrainingProfile),
+    Model(Box<TrainingProfile>),
     /// Tables of Sailor.
     Tables {
         /// The tables of a folder.

@@ -7,7 +7,7 @@ use crate::{
     plan::{Plan, Stage},
     units,
     workload::{
-        NodeIndex, Workload,
+        Choice, NodeIndex, Workload,
         mixed::{KindCosts, LayerCost, MixedProfile},
     },
 };
@@ -84,7 +84,7 @@ impl Describe for MixedProfile {
     fn flows(&self, _workload: &Workload, plan: &Plan) -> Vec<StageTraffic> {
         let sent = |from: usize| {
             let stage = &plan.stages[from];
-            let size = stage.choices.first().and_then(|choice| choice.layer_mode()).map_or(1, |mode| mode.micro_batch);
+            let size = stage.choices.first().and_then(Choice::layer_mode).map_or(1, |mode| mode.micro_batch);
             stage.nodes.last().map_or(0.0, |node| 2.0 * self.output_bytes[node.index()] * f64::from(size))
         };
         let flow = |to: usize| StageTraffic { from: to - 1, to, amount: Amount::Bytes(sent(to - 1)) };

@@ -56,7 +56,7 @@ pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<
         rule: TimeRule::Stages,
         growth: largest(|own| own.growth) * doublings,
         fixed_s: largest(|own| own.fixed_s),
-        origin: Some(Box::new(MixedOrigin::Model(model.clone()))),
+        origin: Some(Box::new(MixedOrigin::Model(Box::new(model.clone())))),
         remarks: vec![
             "times on each kind are those of its data sheet; no run on several kinds was compared with them".into(),
             "transfers between stages leave the machine, at the rate of the slower end, and half of each is exposed"

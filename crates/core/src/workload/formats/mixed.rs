@@ -29,8 +29,8 @@ use crate::{
     source::{LoadError, error::printable, strict::Object},
     workload::{
         mixed::{
-            DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MOST_KINDS, MixedProfile, Reductions,
-            RingRate, TimeRule,
+            DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, LinkRates, MOST_KINDS, MixedProfile,
+            Reductions, RingRate, Sender, TimeRule,
         },
         node::{Node, NodeId},
         profiled::{Profile, Provenance, Workload},
@@ -431,11 +431,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
 }
 
 /// Rates by both ends, each with a tensor degree that has costs.
-fn rates(
-    reader: &Reader<'_>,
-    raw: &RawMixedFile,
-    costs: &[KindCosts],
-) -> Result<BTreeMap<((usize, u32), (usize, u32)), LinkRate>, LoadError> {
+fn rates(reader: &Reader<'_>, raw: &RawMixedFile, costs: &[KindCosts]) -> Result<LinkRates, LoadError> {
     let degrees = |kind: usize| -> BTreeSet<u32> {
         let own = costs.iter().filter(|costs| costs.kind == kind).map(|costs| costs.tensor);
         // Messages of reductions are between single devices.
@@ -546,7 +542,7 @@ pub(crate) fn text(workload: &Workload, profile: &MixedProfile) -> String {
             layers: costs.layers.iter().map(cost).collect(),
         })
     };
-    let link = |(&(from, to), &rate): (&((usize, u32), (usize, u32)), &LinkRate)| {
+    let link = |(&(from, to), &rate): (&(Sender, Sender), &LinkRate)| {
         let (bytes_per_s, latency_s, gb_per_s_fit) = match rate {
             LinkRate::Constant { bytes_per_s, latency_s } => (Some(bytes_per_s), Some(latency_s), None),
             LinkRate::Fitted(fit) => (None, None, Some(fit)),
