@@ -174,6 +174,12 @@ impl LimitArgs {
         self.devices.as_ref().map(|counts| counts.kinds.as_slice()).filter(|kinds| !kinds.is_empty())
     }
 
+    /// Ids of the dials that numbers of devices by kind set.
+    #[cfg(feature = "screen")]
+    pub(super) fn changed_kinds(&self) -> impl Iterator<Item = String> {
+        (1..=self.kinds().map_or(0, <[KindCount]>::len)).map(|number| format!("kind-{number}"))
+    }
+
     /// Workload on the kinds of devices that the flag names.
     ///
     /// # Errors

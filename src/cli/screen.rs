@@ -118,6 +118,7 @@ impl ScreenArgs {
         let mut dials_asked =
             self.limits.training.changed_dials(&self.planning.settings, self.limits.topology.is_some());
         dials_asked.extend(self.limits.profile.changed_dial(&self.planning.settings));
+        dials_asked.extend(self.limits.changed_kinds());
         if tui::terminal_is_there() {
             let given = training_input::software(&mut workload, &self.planning.settings)?;
             self.planning.settings = profile_input::batch_of(&mut workload, given, &self.limits.profile)?;

@@ -228,10 +228,9 @@ fn training_in_plan(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
 /// Kinds of devices in a plan's file; empty if there is one.
 pub(super) fn kinds_in_plan(plan: &Path) -> Result<Vec<KindCount>, Failure> {
     let parts: Vec<KindPart> = part_of_plan(plan, "/workload/kinds")?.unwrap_or_default();
-    Ok(parts
-        .into_iter()
-        .map(|part| KindCount { id: part.id, count: part.devices, price_per_hour: part.price_per_hour })
-        .collect())
+    let kind = |part: KindPart| KindCount { id: part.id, count: part.devices, price_per_hour: part.price_per_hour };
+    let kinds = parts.into_iter().map(kind).collect();
+    KindCount::checked(kinds).map_err(|problem| Failure::refused(format!("workload.kinds of the plan {problem}"), ""))
 }
 
 /// Part of a plan's file. Errors in the file are reported when the plan is read.

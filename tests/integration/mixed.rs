@@ -311,6 +311,9 @@ fn random(random: &mut SplitMix) -> MixedProfile {
             price_per_hour: None,
         })
         .collect();
+    let rule = if below(2) == 0.0 { TimeRule::Stages } else { TimeRule::Sailor };
+    // Under Sailor's rules replicas divide nothing.
+    let shares = |divided: f64| if rule == TimeRule::Stages { divided } else { 0.0 };
     let mut costs = vec![];
     for kind in 0..2 {
         for (tensor, recompute) in [(1, false), (2, false), (1, true)] {
@@ -321,8 +324,8 @@ fn random(random: &mut SplitMix) -> MixedProfile {
                 let layer = |_| LayerCost {
                     forward_s: 1.0 + below(9),
                     backward_s: 1.0 + below(9),
-                    update_s: Divided { whole: below(3), divided: below(3) },
-                    state_bytes: Divided { whole: 2.0 + below(9), divided: below(6) },
+                    update_s: Divided { whole: below(3), divided: shares(below(3)) },
+                    state_bytes: Divided { whole: 2.0 + below(9), divided: shares(below(6)) },
                     activation_bytes: if recompute { 0.5 } else { 1.0 + below(6) },
                 };
                 let layers = (0..layers).map(layer).collect();
@@ -341,7 +344,6 @@ fn random(random: &mut SplitMix) -> MixedProfile {
     }
     let mut sizes = || (0..layers).map(|_| 1.0 + below(20)).collect::<Vec<f64>>();
     let (output_bytes, gradient_bytes) = (sizes(), sizes());
-    let rule = if below(2) == 0.0 { TimeRule::Stages } else { TimeRule::Sailor };
     let mut ring = |key| (key, RingRate { within: 5.0 + below(20), across: 1.0 + below(9), machine: 2 });
     let rings = [(0, 1), (0, 2), (1, 1), (1, 2)].map(&mut ring);
     let reductions =

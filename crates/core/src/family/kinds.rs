@@ -60,26 +60,39 @@ impl KindCount {
         for part in parts {
             let form = || format!("`{}` is no number of devices of a kind; write 16xh100,32xa100-80", printable(part));
             let (count, id) = part.split_once(['x', 'X', '*']).ok_or_else(form)?;
-            let count = units::parse_count(count.trim()).ok().filter(|count| (1..=MOST_DEVICES).contains(count));
             let (id, price) = id.split_once(':').map_or((id, None), |(id, price)| (id, Some(price)));
             let price_per_hour =
                 price.map(|price| price.trim().parse().ok().filter(price_is_possible).ok_or_else(form));
-            let kind = KindCount {
+            kinds.push(KindCount {
                 id: id.trim().to_ascii_lowercase(),
-                count: count.ok_or_else(form)?,
+                count: units::parse_count(count.trim()).map_err(|_| form())?,
                 price_per_hour: price_per_hour.transpose()?,
-            };
-            if kinds.iter().any(|own| own.id == kind.id) {
-                return Err(format!("names {} twice; add both numbers", printable(&kind.id)));
-            }
-            kinds.push(kind);
+            });
         }
-        match kinds.len() {
-            count if count > MOST_KINDS => {
-                Err(format!("names {count} kinds of devices; at most {MOST_KINDS} are planned"))
-            }
-            _ => Ok(kinds),
+        Self::checked(kinds)
+    }
+
+    /// Kinds with possible numbers and prices, each named once.
+    ///
+    /// # Errors
+    /// A sentence for the first that is not.
+    pub fn checked(kinds: Vec<KindCount>) -> Result<Vec<KindCount>, String> {
+        if kinds.len() > MOST_KINDS {
+            return Err(format!("names {} kinds of devices; at most {MOST_KINDS} are planned", kinds.len()));
         }
+        for (index, kind) in kinds.iter().enumerate() {
+            let id = printable(&kind.id);
+            if !(1..=MOST_DEVICES).contains(&kind.count) {
+                return Err(format!("names {} devices of {id}; give 1 to {MOST_DEVICES}", kind.count));
+            }
+            if !kind.price_per_hour.as_ref().is_none_or(price_is_possible) {
+                return Err(format!("names an impossible price of {id}"));
+            }
+            if kinds[..index].iter().any(|own| own.id.eq_ignore_ascii_case(&kind.id)) {
+                return Err(format!("names {id} twice; add both numbers"));
+            }
+        }
+        Ok(kinds)
     }
 }
 

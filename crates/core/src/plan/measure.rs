@@ -68,8 +68,8 @@ impl Measure {
         match self {
             Measure::TimePerSample => "least time per microbatch in Piper's model",
             Measure::IterationTime => "fastest simulated iteration",
-            Measure::PipelineTime => "fastest iteration in Sailor's model",
-            Measure::IterationCost => "cheapest iteration in Sailor's model",
+            Measure::PipelineTime => "fastest iteration in closed form",
+            Measure::IterationCost => "cheapest iteration in closed form",
             Measure::MaxLoad => "least load of the busiest device in the placement model",
             Measure::SeparateMaxima => "least largest forward plus largest backward load in the placement model",
             Measure::Latency { .. } => "least time for one sample in the latency model",
@@ -83,7 +83,7 @@ impl Measure {
         match self {
             Measure::TimePerSample => "Piper's model",
             Measure::IterationTime => "the simulator",
-            Measure::PipelineTime | Measure::IterationCost => "Sailor's model",
+            Measure::PipelineTime | Measure::IterationCost => "the closed form",
             Measure::MaxLoad | Measure::SeparateMaxima => "the placement model",
             Measure::Latency { .. } => "the latency model",
             Measure::Speedup(_) => "DAPPLE's model",

@@ -110,7 +110,9 @@ impl LinkRate {
             LinkRate::Constant { bytes_per_s, latency_s } => latency_s + bytes / bytes_per_s,
             LinkRate::Fitted([square, linear, constant]) => {
                 let size = (bytes / 1e6).log2();
-                bytes / 1e9 / (square * size * size + linear * size + constant)
+                let rate = square * size * size + linear * size + constant;
+                // The polynomial holds for the sizes that were measured.
+                if rate > 0.0 { bytes / 1e9 / rate } else { f64::INFINITY }
             }
         }
     }
@@ -171,10 +173,12 @@ impl KindLinks {
             Reductions::Messages { bucket_bytes } => {
                 let bucket = |bytes: f64| steps * self.seconds(bytes / part, (kind, 1), (kind, 1));
                 let (whole, rest) = ((bytes / bucket_bytes).floor(), bytes % bucket_bytes);
-                whole * bucket(*bucket_bytes) + bucket(rest)
+                let full = if whole > 0.0 { whole * bucket(*bucket_bytes) } else { 0.0 };
+                full + bucket(rest)
             }
             Reductions::Rings(rates) => rates.get(&(kind, tensor)).map_or(f64::INFINITY, |ring| {
-                let inside = u64::from(replicas) * u64::from(tensor) <= u64::from(ring.machine);
+                // Stages that fill a machine evenly are placed in one.
+                let inside = ring.machine.is_multiple_of(replicas.saturating_mul(tensor));
                 steps * bytes / part / if inside { ring.within } else { ring.across }
             }),
         }
@@ -195,6 +199,15 @@ pub enum TimeRule {
 }
 
 impl TimeRule {
+    /// Layer whose output has the size of the gradients that a stage from layer `first` on sends back. Sailor takes the
+    /// stage's own.
+    pub fn sends_back(self, first: usize) -> usize {
+        match self {
+            TimeRule::Stages => first.saturating_sub(1),
+            TimeRule::Sailor => first,
+        }
+    }
+
     /// Factors on the activations and the gradients that a stage sends for a microbatch, of `stages`.
     pub fn factors(self, stage: usize, stages: usize) -> [f64; 2] {
         let (first, last) = (stage == 0, stage + 1 == stages);
@@ -251,7 +264,7 @@ pub struct MixedProfile {
     pub links: KindLinks,
     /// Rules of the closed form.
     pub rule: TimeRule,
-    /// Share of all times that the cluster's size adds.
+    /// Share of all times that every doubling of the devices beyond eight adds.
     pub growth: f64,
     /// Time of an iteration that nothing changes, seconds.
     pub fixed_s: f64,
@@ -303,9 +316,14 @@ impl MixedProfile {
         Some((before + (place / size) as usize, place % size))
     }
 
-    /// Time of an iteration with what the cluster's size adds, from that of the closed form, seconds.
-    pub fn whole_s(&self, closed_s: f64) -> f64 {
-        closed_s * (1.0 + self.growth) + self.fixed_s
+    /// Factor on all times of a plan on so many devices.
+    pub fn factor(&self, devices: u64) -> f64 {
+        1.0 + self.growth * (devices as f64 / 8.0).log2().max(0.0)
+    }
+
+    /// Time of an iteration on so many devices, from that of the closed form, seconds.
+    pub fn whole_s(&self, closed_s: f64, devices: u64) -> f64 {
+        closed_s * self.factor(devices) + self.fixed_s
     }
 
     /// Workload with this profile, whose devices are its limit.

@@ -119,6 +119,9 @@ fn kinds_label(problem: &Problem, kinds: &[KindCount]) -> String {
         own.map_or(0, |kind| i64::from(kind.count))
     };
     let differs = kinds.iter().map(|kind| (i64::from(kind.count) - now(&kind.id), &kind.id));
+    let left_out = problem.workload.mixed().into_iter().flat_map(|profile| &profile.kinds);
+    let left_out = left_out.filter(|own| own.count > 0 && kinds.iter().all(|kind| kind.id != own.id));
+    let differs = differs.chain(left_out.map(|own| (-i64::from(own.count), &own.id)));
     let told: Vec<String> = differs.filter(|(more, _)| *more != 0).map(|(more, id)| format!("{more:+} {id}")).collect();
     told.join(", ")
 }

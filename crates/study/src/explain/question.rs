@@ -98,15 +98,22 @@ impl QueryList<'_> {
 
     /// Asks for one machine more or fewer of each kind of device. False if there is one kind.
     fn kinds(&mut self, more: bool) -> bool {
-        let Some(profile) = self.base.problem.workload.mixed() else { return false };
+        let limits = &self.base.problem.limits;
+        // A limit on all devices together is asked about instead.
+        let Some(profile) = self.base.problem.workload.mixed().filter(|own| own.devices() <= limits.devices) else {
+            return false;
+        };
         for (index, kind) in profile.kinds.iter().enumerate() {
             let step = kind.machine.max(1);
             let count = if more { kind.count.checked_add(step) } else { kind.count.checked_sub(step) };
             let mut kinds = KindCount::of(profile);
-            let Some(count) = count.filter(|&count| more || count > 0 || kinds.len() > 1) else { continue };
+            let Some(count) = count else { continue };
             kinds[index].count = count;
             // A kind without devices is left out.
             kinds.retain(|kind| kind.count > 0);
+            if kinds.is_empty() {
+                continue;
+            }
             self.ask(Topic::Limit, Change::Kinds(kinds));
         }
         true

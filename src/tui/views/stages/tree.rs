@@ -176,6 +176,9 @@ impl Tree<'_> {
         let label_width =
             label.chars().count().min(name.saturating_sub(2 + marked)) + usize::from(!machines.is_empty()) * 2;
         let between = name.saturating_sub(label_width + 2 + marked);
+        // A part of a kind's name tells nothing.
+        let kind = family::of(&self.shown.workload).stage_kind(stage).is_some();
+        let machines = if kind && machines.chars().count() > between { String::new() } else { machines };
         let sign = if self.broken.contains(&(index + 1)) {
             Span::styled("✗ ", theme.bold(Role::Bad))
         } else {

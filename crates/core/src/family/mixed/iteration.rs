@@ -113,7 +113,7 @@ impl KindPipeline {
                 cost.activations_s = activations * to(index + 1, sent(stage.layers.end - 1));
             }
             if gradients > 0.0 {
-                cost.gradients_s = gradients * to(index - 1, sent(stage.layers.start));
+                cost.gradients_s = gradients * to(index - 1, sent(profile.rule.sends_back(stage.layers.start)));
             }
             let bytes: f64 = profile.gradient_bytes[stage.layers.clone()].iter().sum();
             cost.reduction_s = profile.links.all_reduce_s(bytes / f64::from(stage.tensor), sender(stage), self.data);
@@ -131,7 +131,8 @@ impl KindPipeline {
             TimeRule::Stages => most(|cost| cost.update_s + cost.reduction_s),
             TimeRule::Sailor => most(|cost| cost.update_s) + most(|cost| cost.reduction_s),
         };
-        profile.whole_s(repeated * most(KindStageCost::slot_s) + through + end)
+        let devices = self.devices(profile.kinds.len()).iter().sum();
+        profile.whole_s(repeated * most(KindStageCost::slot_s) + through + end, devices)
     }
 
     /// Devices of each kind that the stages take.

@@ -3,13 +3,15 @@
 //! Devices are counted through, kind by kind, so a stage's devices tell its kind. Within a kind, stages with larger tensor
 //! degrees come first, so that each tensor group is in one machine. `O(layers + devices)`.
 
+use rustc_hash::FxHashMap;
+
 use super::iteration::{KindPipeline, KindStage};
 use crate::{
     cluster::Limits,
     plan::{Measure, Plan, Stage, Violation},
     workload::{
         Choice, NodeIndex,
-        mixed::{LayerMode, MixedProfile, TimeRule},
+        mixed::{LayerMode, MixedProfile, Reductions, TimeRule},
     },
 };
 
@@ -69,6 +71,7 @@ pub fn pipeline(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> Result<
     let mut broken = vec![];
     let rule = |rule: String| Violation::Refused { rule };
     let (mut stages, mut first) = (vec![], 0);
+    let mut taken = FxHashMap::default();
     let micro_batch = plan.stages.first().and_then(mode_of).map_or(1, |mode| mode.micro_batch);
     let data = plan.stages.first().map_or(1, |stage| stage.data_parallel);
     for (index, stage) in plan.stages.iter().enumerate() {
@@ -86,7 +89,7 @@ pub fn pipeline(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> Result<
             broken.push(rule(format!("all layers of stage {number} need one mode, with the micro-batch of stage 1")));
         }
         let kind = kind_of(profile, stage);
-        devices(profile, plan, index, &mut broken);
+        devices(profile, stage, index, &mut taken, &mut broken);
         if let (Some(kind), Some(mode)) = (kind, mode) {
             stages.push(KindStage {
                 layers: first..end,
@@ -113,40 +116,51 @@ pub fn pipeline(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> Result<
     }
 }
 
-/// Checks that the devices of a stage exist, are of one kind and on no other stage, and that each tensor group is in one
-/// machine.
-fn devices(profile: &MixedProfile, plan: &Plan, index: usize, broken: &mut Vec<Violation>) {
-    let stage = &plan.stages[index];
+/// Checks that the devices of a stage exist, are of one kind and used once, and that each tensor group is in one machine, as
+/// is a stage that fills machines evenly. `taken`: the stages of the devices so far.
+fn devices(
+    profile: &MixedProfile,
+    stage: &Stage,
+    index: usize,
+    taken: &mut FxHashMap<u32, usize>,
+    broken: &mut Vec<Violation>,
+) {
     let mut refuse = |problem: String| broken.push(Violation::DeviceList { stage: index + 1, problem });
     if stage.devices.len() != stage.device_count() as usize {
         let (d, t) = (stage.data_parallel, stage.tensor_parallel);
-        refuse(format!("lists {} devices for {d} x {t}", stage.devices.len()));
-        return;
+        return refuse(format!("lists {} devices for {d} x {t}", stage.devices.len()));
     }
-    let (all, kind) = (profile.devices(), kind_of(profile, stage));
-    let own = |device: &u32| profile.kind_of(*device);
-    if let Some(missing) = stage.devices.iter().find(|device| own(device).is_none()) {
-        refuse(format!("device {missing} does not exist: there are {all}, counted from 0"));
-        return;
-    }
-    if let Some(other) = stage.devices.iter().find(|device| own(device) != kind) {
+    let kind = kind_of(profile, stage);
+    for &device in &stage.devices {
+        let own = profile.kind_of(device);
         let name = |kind: Option<usize>| kind.map_or("", |kind| &profile.kinds[kind].id);
-        refuse(format!("device {other} is a {}, and its first device a {}", name(own(other)), name(kind)));
-        return;
-    }
-    for (before, other) in plan.stages[..index].iter().enumerate() {
-        if let Some(taken) = stage.devices.iter().find(|device| other.devices.contains(device)) {
-            refuse(format!("device {taken} is already used by stage {}", before + 1));
-            return;
+        if own.is_none() {
+            return refuse(format!("device {device} does not exist: there are {}, counted from 0", profile.devices()));
+        }
+        if own != kind {
+            return refuse(format!("device {device} is of {}, and its first device of {}", name(own), name(kind)));
+        }
+        if let Some(before) = taken.insert(device, index) {
+            return refuse(format!("device {device} is already used by stage {}", before + 1));
         }
     }
     let Some(kind) = kind else { return };
     let (start, machine) = (profile.first_device(kind), profile.kinds[kind].machine.max(1));
-    let of = |device: &u32| (device - start) / machine;
+    let in_one = |devices: &[u32], size: u32| {
+        devices.iter().all(|device| (device - start) / size == (devices[0] - start) / size)
+    };
     for group in stage.devices.chunks(stage.tensor_parallel.max(1) as usize) {
-        if group.iter().any(|device| of(device) != of(&group[0])) {
-            refuse(format!("the tensor group of device {} is in two machines", group[0]));
-            return;
+        if !in_one(group, machine) {
+            return refuse(format!("the tensor group of device {} is in two machines", group[0]));
         }
+    }
+    let rings = match &profile.links.reductions {
+        Reductions::Rings(rings) => rings.get(&(kind, stage.tensor_parallel)).map(|ring| ring.machine),
+        Reductions::Messages { .. } => None,
+    };
+    if let Some(size) = rings.filter(|size| size.is_multiple_of(stage.device_count()) && !in_one(&stage.devices, *size))
+    {
+        let count = stage.device_count();
+        refuse(format!("its {count} devices fill machines of {size} evenly, and are in several"));
     }
 }

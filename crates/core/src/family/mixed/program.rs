@@ -12,7 +12,7 @@ use crate::{
 pub(super) fn pipeline(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> Pipeline {
     let Ok(pipeline) = layout::pipeline(profile, limits, plan) else { return Pipeline::default() };
     let Some(costs) = pipeline.costs(profile) else { return Pipeline::default() };
-    let grown = 1.0 + profile.growth;
+    let grown = profile.factor(pipeline.devices(profile.kinds.len()).iter().sum());
     let mut update_s = costs.iter().map(|cost| cost.update_s).fold(0.0, f64::max);
     let stages: Vec<PipelineStage> = costs
         .iter()

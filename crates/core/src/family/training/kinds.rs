@@ -39,14 +39,12 @@ const RING_BYTES: f64 = 3.0;
 /// A sentence, if the model or its settings are not planned on several kinds, or no kind can run it.
 pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<MixedProfile, String> {
     suits(model)?;
-    let devices: u32 = kinds.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count));
     let own = |accelerator: &Accelerator| match accelerator.id == model.accelerator.id {
         true => model.constants,
         false => Constants::shipped(accelerator.generation, model.stack),
     };
     let constants: Vec<Constants> = kinds.iter().map(|(accelerator, _)| own(accelerator)).collect();
     let largest = |of: fn(&Constants) -> f64| constants.iter().map(of).fold(0.0, f64::max);
-    let doublings = (f64::from(devices) / 8.0).log2().max(0.0);
     let mut profile = MixedProfile {
         kinds: kinds.iter().map(|(accelerator, count)| device_kind(accelerator, *count)).collect(),
         costs: vec![],
@@ -54,7 +52,7 @@ pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<
         gradient_bytes: gradient_bytes(model),
         links: KindLinks { rates: BTreeMap::new(), reductions: Reductions::Rings(BTreeMap::new()) },
         rule: TimeRule::Stages,
-        growth: largest(|own| own.growth) * doublings,
+        growth: largest(|own| own.growth),
         fixed_s: largest(|own| own.fixed_s),
         origin: Some(Box::new(MixedOrigin::Model(Box::new(model.clone())))),
         remarks: vec![

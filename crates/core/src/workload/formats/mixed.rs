@@ -41,7 +41,7 @@ use crate::{
 pub const SCHEMA: &str = "plantui.mixed/1";
 
 /// Most layers of a file.
-const MOST_LAYERS: usize = 2_000;
+const MOST_LAYERS: usize = 256;
 /// Most sequences of a microbatch.
 const MOST_MICRO_BATCH: f64 = 65_536.0;
 /// Bytes of gradients that are reduced at once, unless the file says otherwise.
@@ -73,7 +73,7 @@ struct RawMixedFile {
     /// Rules of the iteration's closed form: `stages`, or `sailor` for those of Sailor's simulator.
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
-    /// Share of all times that the cluster's size adds.
+    /// Share of all times that every doubling of the devices beyond eight adds.
     #[serde(skip_serializing_if = "Option::is_none")]
     growth: Option<f64>,
     /// Time of an iteration that nothing changes, seconds.
@@ -297,7 +297,7 @@ impl Reader<'_> {
         for (i, Object(raw)) in raw.iter().enumerate() {
             let at = |field: &str| format!("kinds[{i}].{field}");
             let id = printable(raw.id.trim());
-            if id.is_empty() || id.contains(',') || self.kinds.iter().any(|kind| kind.id == id) {
+            if id.is_empty() || id.contains(',') || self.kinds.iter().any(|kind| kind.id.eq_ignore_ascii_case(&id)) {
                 return Err(self.of.error(&at("id"), format!("is `{id}`"), "give each kind a name of its own"));
             }
             let most = f64::from(MOST_DEVICES);
@@ -404,6 +404,22 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
             return Err(reader.of.error("rule", format!("is `{}`", printable(other)), "must be stages or sailor"));
         }
     };
+    let divided = |layer: &LayerCost| layer.state_bytes.divided > 0.0 || layer.update_s.divided > 0.0;
+    if rule == TimeRule::Sailor && costs.iter().flat_map(|costs| &costs.layers).any(divided) {
+        let problem = "is sailor, whose replicas divide nothing, and the file has divided amounts";
+        return Err(reader.of.error("rule", problem, "give whole amounts, or the rule stages"));
+    }
+    for costs in &costs {
+        let (kind, own) = (&reader.kinds[costs.kind].id, (costs.kind, 1));
+        let reduces = match &links.reductions {
+            Reductions::Messages { .. } => links.rates.contains_key(&(own, own)),
+            Reductions::Rings(rings) => rings.contains_key(&(costs.kind, costs.tensor)),
+        };
+        if !reduces {
+            let problem = format!("have no rate with which replicas on {kind} reduce gradients");
+            return Err(reader.of.error("links", problem, format!("give a link from {kind} to itself, or its rings")));
+        }
+    }
     let growth = reader.not_negative(raw.growth.unwrap_or(0.0), "growth")?;
     let fixed_s = reader.not_negative(raw.fixed_s.unwrap_or(0.0), "fixed_s")?;
     let batch = raw.batch.map(|batch| reader.count(batch, 1.0, f64::from(MOST_BATCH), "batch")).transpose()?;

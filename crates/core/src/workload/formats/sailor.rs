@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Most layers of a model.
-const MOST_LAYERS: usize = 2_000;
+const MOST_LAYERS: usize = 256;
 
 /// Reads the tables of a folder.
 ///

@@ -124,10 +124,11 @@ impl<'a> Case<'a> {
             devices <= u64::from(profile.kinds[kind].count) && profile.kinds[kind].machine.is_multiple_of(tensor)
         };
         for own in profile.costs.iter().filter(|own| own.micro_batch == micro_batch && suits(own.tensor, own.kind)) {
+            let updates = prefix(own.layers.iter().map(|layer| layer.update_s.on(data)));
             let reduction = |first: usize, end: usize| {
                 let bytes = (gradients[end] - gradients[first]) / f64::from(own.tensor);
                 let updates = match profile.rule {
-                    TimeRule::Stages => own.layers[first..end].iter().map(|layer| layer.update_s.on(data)).sum(),
+                    TimeRule::Stages => updates[end] - updates[first],
                     TimeRule::Sailor => 0.0,
                 };
                 profile.links.all_reduce_s(bytes, (own.kind, own.tensor), data) + updates
@@ -211,7 +212,8 @@ impl<'a> Case<'a> {
         let [activations, gradients] = self.factors(first, placed);
         let stage = &self.types[own];
         let ahead = if activations > 0.0 { activations * stage.send_s(end - 1, later) } else { 0.0 };
-        let back = if gradients > 0.0 { gradients * stage.send_s(first, None) } else { 0.0 };
+        let back =
+            if gradients > 0.0 { gradients * stage.send_s(self.profile.rule.sends_back(first), None) } else { 0.0 };
         [ahead, back]
     }
 
@@ -222,14 +224,15 @@ impl<'a> Case<'a> {
         self.profile.rule.factors(before, before + 1 + placed)
     }
 
-    /// Time of an iteration from its slowest stage, all stages, and the slowest reduction, seconds: at least.
-    pub(super) fn iteration_s(&self, slowest_s: f64, through_s: f64, reduction_s: f64) -> f64 {
-        self.profile.whole_s(self.closed_s(slowest_s, through_s, reduction_s))
+    /// Time of an iteration from its slowest stage, all stages, the slowest reduction, and the devices so far, seconds: at
+    /// least.
+    pub(super) fn iteration_s(&self, slowest_s: f64, through_s: f64, reduction_s: f64, devices: u64) -> f64 {
+        self.profile.whole_s(self.closed_s(slowest_s, through_s, reduction_s), devices)
     }
 
     /// Time of an iteration from the compute that is left, the stages placed, and the slowest reduction, seconds: at least.
-    pub(super) fn priced_s(&self, left_s: f64, through_s: f64, reduction_s: f64) -> f64 {
-        self.profile.whole_s(left_s + through_s + reduction_s + self.least_update_s)
+    pub(super) fn priced_s(&self, left_s: f64, through_s: f64, reduction_s: f64, devices: u64) -> f64 {
+        self.profile.whole_s(left_s + through_s + reduction_s + self.least_update_s, devices)
     }
 
     /// Value of a plan at least: its time, or the cost of the devices so far, at a price for an hour, and of those that the
@@ -294,7 +297,7 @@ impl<'a> Case<'a> {
             });
             own.fold(f64::INFINITY, f64::min)
         };
-        let devices = f64::from(self.data) * f64::from(self.microbatches) * (1.0 + self.profile.growth);
+        let devices = f64::from(self.data) * f64::from(self.microbatches);
         let cost = |layer: usize| {
             let own = self.types.iter().map(|own| {
                 let price = self.profile.kinds[own.kind].price_per_hour.unwrap_or(0.0);

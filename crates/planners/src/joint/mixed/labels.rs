@@ -162,6 +162,7 @@ impl<'a> Labels<'a> {
             let mut used = used;
             used[stage.kind] += stage.tensor;
             let per_hour = self.per_hour(&used);
+            let devices = u64::from(case.data) * used.iter().map(|&units| u64::from(units)).sum::<u64>();
             let Some(left) = self.left(&used, per_hour) else { continue };
             for first in (0..end).rev().take_while(|&first| stage.fits(first, end, placed + 1)) {
                 let rest = case.rest(placed + 1, first);
@@ -176,8 +177,8 @@ impl<'a> Labels<'a> {
                     // The stage after this one now knows where its gradients go.
                     let more_s = later.map_or(0.0, |later| {
                         let [_, gradients] = case.factors(end, placed - 1);
-                        let known = &case.types[later];
-                        gradients * (known.send_s(end, Some(own)) - known.send_s(end, None))
+                        let (known, back) = (&case.types[later], case.profile.rule.sends_back(end));
+                        gradients * (known.send_s(back, Some(own)) - known.send_s(back, None))
                     });
                     let longer = Label {
                         slowest_s: label.slowest_s.max(label.open_s + more_s),
@@ -192,8 +193,8 @@ impl<'a> Labels<'a> {
                     let (through_s, reduction_s) =
                         (longer.through_s + rest.through_s, longer.reduction_s.max(rest.reduction_s));
                     let slowest_s = longer.slowest_s.max(open_s).max(rest.slowest_s);
-                    let priced_s = case.priced_s(compute_left_s, longer.through_s, reduction_s);
-                    let bound_s = case.iteration_s(slowest_s, through_s, reduction_s).max(priced_s);
+                    let priced_s = case.priced_s(compute_left_s, longer.through_s, reduction_s, devices);
+                    let bound_s = case.iteration_s(slowest_s, through_s, reduction_s, devices).max(priced_s);
                     let bound = case.value(self.space.goal, bound_s, per_hour, first);
                     if bound >= self.enough() || bound_s > self.space.most_s {
                         continue;
@@ -217,13 +218,16 @@ impl<'a> Labels<'a> {
     /// use or cost.
     fn left(&self, used: &Used, per_hour: f64) -> Option<Vec<u32>> {
         let all = used.iter().fold(0u32, |sum, &units| sum.saturating_add(units.saturating_mul(self.case.data)));
-        if all > self.case.devices || per_hour > self.space.most_per_hour {
+        // Sums of prices are off in their last digits.
+        let most_per_hour = self.space.most_per_hour * (1.0 + 1e-9);
+        if all > self.case.devices || per_hour > most_per_hour {
             return None;
         }
         let kinds = self.case.profile.kinds.iter().zip(used);
         let left = kinds.map(|(kind, &units)| {
             let count = kind.count.checked_sub(units.saturating_mul(self.case.data))?;
-            let affordable = kind.price_per_hour.map(|price| (self.space.most_per_hour - per_hour) / price + 1e-9);
+            let price = kind.price_per_hour.filter(|price| *price > 0.0);
+            let affordable = price.map(|price| (most_per_hour - per_hour) / price * (1.0 + 1e-9));
             Some(affordable.map_or(count, |most| count.min(most as u32)))
         });
         left.collect()

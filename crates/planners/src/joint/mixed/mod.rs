@@ -3,8 +3,8 @@
 //!
 //! Stages are in a row. Each is on one kind with one tensor degree, and all have the same number of replicas. Data degrees
 //! and micro-batches are those that divide the batch. Under Sailor's rules any are allowed, and for each number of
-//! microbatches the smallest data degree is tried, if replicas divide nothing: a larger one takes more devices for the same
-//! steps, and reduces gradients over more of them. Cases are tried in the order of a lower bound, each by an exact dynamic program.
+//! microbatches the smallest data degree is tried: replicas divide nothing there, and a larger one takes more devices for the
+//! same steps, and reduces gradients over more of them. Cases are tried in the order of a lower bound, each by an exact dynamic program.
 //! The objective is the closed form of [`plantui_core::family::mixed::iteration`].
 //! `O(cases · states · labels · types · layers)`.
 
@@ -59,6 +59,8 @@ pub struct MixedSpace {
     pub recompute: Option<bool>,
     /// True if all stages have one tensor degree, as engines run them.
     pub uniform: bool,
+    /// True if all stages recompute, or none.
+    pub one_rule: bool,
     /// Share of every device's memory that stays free.
     pub headroom: f64,
     /// Share of the value within which a plan is good enough.
@@ -79,6 +81,7 @@ impl MixedSpace {
             stages: None,
             recompute: None,
             uniform: false,
+            one_rule: false,
             headroom: 0.0,
             gap: 0.0,
         }
@@ -101,6 +104,7 @@ impl MixedSpace {
                 Recompute::Never => Some(false),
             },
             uniform: settings.engine.is_some(),
+            one_rule: settings.engine.is_some() || settings.recompute == Recompute::AllOrNone,
             headroom: settings.headroom,
             gap: 0.0,
         }
@@ -161,11 +165,9 @@ fn data_degrees(profile: &MixedProfile, batch: u32, micro_batch: u32, space: &Mi
     }
     let samples = |data: u32| micro_batch.saturating_mul(data).max(1);
     let most = profile.devices().min(space.devices).min(batch);
-    let mut all = profile.costs.iter().flat_map(|costs| &costs.layers);
-    let divides = all.any(|layer| layer.state_bytes.divided > 0.0 || layer.update_s.divided > 0.0);
     let tried = |&data: &u32| match profile.rule {
         TimeRule::Stages => batch.is_multiple_of(samples(data)),
-        TimeRule::Sailor => data == 1 || divides || batch.div_ceil(samples(data)) < batch.div_ceil(samples(data - 1)),
+        TimeRule::Sailor => data == 1 || batch.div_ceil(samples(data)) < batch.div_ceil(samples(data - 1)),
     };
     (1..=most).filter(tried).collect()
 }
@@ -195,17 +197,24 @@ fn plan_below(
         return Err(TooManyKinds(profile.kinds.len()));
     }
     let profile = space.narrowed(profile);
-    if !space.uniform || space.tensor.is_some() {
-        return Ok(plan_within(&profile, batch, space, most, search));
-    }
     let mut degrees: Vec<u32> = profile.costs.iter().map(|costs| costs.tensor).collect();
     degrees.sort_unstable();
     degrees.dedup();
-    let of_degree = |tensor: u32| {
-        let space = MixedSpace { tensor: Some(tensor), headroom: 0.0, ..*space };
-        plan_within(&space.narrowed(&profile), batch, &space, most, search)
+    let tensors = if space.uniform && space.tensor.is_none() {
+        degrees.into_iter().map(Some).collect()
+    } else {
+        vec![space.tensor]
     };
-    Ok(degrees.into_iter().map(of_degree).fold(MixedPlan::NONE, MixedPlan::better))
+    let again =
+        if space.one_rule && space.recompute.is_none() { vec![Some(false), Some(true)] } else { vec![space.recompute] };
+    let mut found = MixedPlan::NONE;
+    for &tensor in &tensors {
+        for &recompute in &again {
+            let one = MixedSpace { tensor, recompute, headroom: 0.0, ..*space };
+            found = found.better(plan_within(&one.narrowed(&profile), batch, &one, most, search));
+        }
+    }
+    Ok(found)
 }
 
 fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, most: f64, search: &Search) -> MixedPlan {
@@ -223,8 +232,8 @@ fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, most: f64
             let case = Case::new(profile, (batch, space.devices), data, micro_batch);
             let rest = case.rest(0, layers);
             let all: Vec<u32> = profile.kinds.iter().map(|kind| kind.count).collect();
-            let priced_s = case.priced_s(case.compute_left_s(layers, &all), 0.0, rest.reduction_s);
-            let bound_s = case.iteration_s(rest.slowest_s, rest.through_s, rest.reduction_s).max(priced_s);
+            let priced_s = case.priced_s(case.compute_left_s(layers, &all), 0.0, rest.reduction_s, 0);
+            let bound_s = case.iteration_s(rest.slowest_s, rest.through_s, rest.reduction_s, 0).max(priced_s);
             let bound = case.value(space.goal, bound_s, 0.0, layers);
             if bound.is_finite() && bound_s <= space.most_s {
                 cases.push((bound, case));
@@ -345,10 +354,13 @@ pub(super) fn outcome(profile: &MixedProfile, limits: &Limits, settings: &JointS
         outcome.alternatives =
             cheaper(profile, batch, &space, &found, search).into_iter().filter_map(alternative).collect();
     }
+    // With a limit besides the kinds, that may be the reason.
+    let free = status == Status::Optimal && space == MixedSpace::all(profile.devices());
     for (kind, taken) in profile.kinds.iter().zip(pipeline.devices(profile.kinds.len())) {
         if taken < u64::from(kind.count) {
             let (count, id) = (kind.count, &kind.id);
-            outcome.notes.push(format!("{taken} of {count} {id} are used: no searched plan with more is faster"));
+            let why = if free { ": no plan with more is faster" } else { "" };
+            outcome.notes.push(format!("{taken} of {count} {id} are used{why}"));
         }
     }
     outcome
@@ -376,7 +388,8 @@ fn infeasible(profile: &MixedProfile, batch: u32, space: &MixedSpace, search: &S
         },
         None => Infeasible {
             explanation: format!(
-                "No kind has costs for these settings on enough devices: there are {}.",
+                "No kind has costs for these settings on enough devices, with replicas and microbatches that divide a batch of \
+                 {batch}: there are {}.",
                 profile.kinds_text()
             ),
             ..Infeasible::default()
