@@ -98,11 +98,6 @@ impl Counts {
     }
 }
 
-/// Workload on these kinds of devices.
-fn on_kinds(workload: &Workload, kinds: &[KindCount]) -> Result<Workload, Failure> {
-    kinds::over(workload, kinds).map_err(|error| Failure::refused(format!("--devices: {error}"), ""))
-}
-
 impl LimitArgs {
     /// Loads the workload with the flags and the topology applied.
     ///
@@ -166,7 +161,7 @@ impl LimitArgs {
             topology.has(devices.largest().into())?;
         }
         let read = self.profile.over(self.training.over(read, &[], self.topology.as_deref())?)?;
-        self.over_kinds(read)
+        self.on_kinds(read, self.kinds().unwrap_or_default())
     }
 
     /// Numbers of devices by kind, if they are given so.
@@ -180,22 +175,25 @@ impl LimitArgs {
         (1..=self.kinds().map_or(0, <[KindCount]>::len)).map(|number| format!("kind-{number}"))
     }
 
-    /// Workload on the kinds of devices that the flag names.
+    /// Workload on these kinds of devices; the same if there are none.
     ///
     /// # Errors
     /// [`Failure`] if it has no costs on one of them, or flags for one kind are given.
-    fn over_kinds(&self, workload: Workload) -> Result<Workload, Failure> {
-        let Some(kinds) = self.kinds() else { return Ok(workload) };
+    fn on_kinds(&self, workload: Workload, kinds: &[KindCount]) -> Result<Workload, Failure> {
+        if kinds.is_empty() {
+            return Ok(workload);
+        }
         let for_one = [
             ("--hardware", self.training.hardware.is_some()),
             ("--memory", self.memory.is_some()),
             ("--topology", self.topology.is_some()),
+            ("--machines", self.machines.is_some()),
         ];
         if let Some((flag, _)) = for_one.into_iter().find(|(_, given)| *given) {
-            let problem = format!("{flag} is for one kind of device, and --devices names kinds");
-            return Err(Failure::refused(problem, "leave one of them out"));
+            let problem = format!("{flag} is for one kind of device, and there are {}", KindCount::list(kinds));
+            return Err(Failure::refused(problem, "leave it out, or give --devices as a number"));
         }
-        on_kinds(&workload, kinds)
+        kinds::over(&workload, kinds).map_err(|error| Failure::refused(format!("--devices: {error}"), ""))
     }
 
     /// Loads the workload of a plan's file.
@@ -209,11 +207,8 @@ impl LimitArgs {
             plan,
         )?;
         match self.kinds() {
-            Some(_) => self.over_kinds(read),
-            None => match training_input::kinds_in_plan(plan)? {
-                kinds if kinds.is_empty() => Ok(read),
-                kinds => on_kinds(&read, &kinds),
-            },
+            Some(kinds) => self.on_kinds(read, kinds),
+            None => self.on_kinds(read, &training_input::kinds_in_plan(plan)?),
         }
     }
 

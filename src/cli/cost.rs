@@ -81,6 +81,10 @@ impl TrainingCost {
     pub(crate) fn of(args: &CostArgs, workload: &Workload) -> Result<Option<Self>, Failure> {
         let Some(profile) = workload.training() else {
             let flag = if args.tokens.is_some() { "--tokens" } else { "--price" };
+            if workload.mixed().is_some() && *args != CostArgs::default() {
+                let problem = format!("{flag} is for one kind of device, and {} is on several", workload.name);
+                return Err(Failure::refused(problem, "give prices with the kinds, such as --devices 16xh100:2.50"));
+            }
             return match *args == CostArgs::default() {
                 true => Ok(None),
                 false => Err(Failure::refused(

@@ -116,6 +116,14 @@ impl MapArgs {
             return Err(Failure::refused("map needs a topology", "give --topology, such as --topology dgx-1"));
         };
         let workload = self.limits.load_for(&self.workload, &self.plan)?;
+        if let Some(profile) = workload.mixed() {
+            let problem =
+                format!("map is for plans on one kind of device, and this one is on {}", profile.kinds_text());
+            return Err(Failure::refused(
+                problem,
+                "`plantui export PLAN --to rank-file` lists the device of each rank",
+            ));
+        }
         let mut loaded = input::plan(&self.plan, &workload)?;
         let shown = input::shown(&self.plan);
         let limits = super::check::limits(&self.limits.without_topology(), &mut loaded, &workload, &shown)?;

@@ -229,7 +229,8 @@ fn training_in_plan(plan: &Path) -> Result<Option<TrainingPart>, Failure> {
 pub(super) fn kinds_in_plan(plan: &Path) -> Result<Vec<KindCount>, Failure> {
     let parts: Vec<KindPart> = part_of_plan(plan, "/workload/kinds")?.unwrap_or_default();
     let kind = |part: KindPart| KindCount { id: part.id, count: part.devices, price_per_hour: part.price_per_hour };
-    let kinds = parts.into_iter().map(kind).collect();
+    // A kind may be left without devices on the screen.
+    let kinds = parts.into_iter().filter(|part| part.devices > 0).map(kind).collect();
     KindCount::checked(kinds).map_err(|problem| Failure::refused(format!("workload.kinds of the plan {problem}"), ""))
 }
 

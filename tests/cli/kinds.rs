@@ -39,6 +39,27 @@ fn a_plan_keeps_its_kinds_and_is_confirmed() {
 }
 
 #[test]
+fn a_kind_without_devices_is_left_out() {
+    let folder = Folder::new();
+    let plan = argument(&folder.path("plan.json"));
+    let (code, _, err) = run(&["plan", "inputs/two-kinds.json", "--devices", "16xslow", "--output", &plan]);
+    assert_eq!(code, 0, "{err}");
+    let (code, out, err) = run(&["check", "inputs/two-kinds.json", &plan]);
+    assert!(code == 0 && out.contains("0 of 0 fast, 16 of 16 slow"), "{out}{err}");
+}
+
+#[test]
+fn a_device_listed_twice_is_found() {
+    let folder = Folder::new();
+    let plan = planned(&folder, &[]);
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&plan).unwrap()).unwrap();
+    document["stages"][0]["devices"][1] = 0.into();
+    fs::write(&plan, document.to_string()).unwrap();
+    let (code, out, err) = run(&["check", "llama-3-8b", &plan]);
+    assert!(code == 1 && out.contains("device 0 is already used by stage 1"), "{out}{err}");
+}
+
+#[test]
 fn a_stage_moved_to_another_kind_is_found() {
     let folder = Folder::new();
     let plan = planned(&folder, &[]);

@@ -378,9 +378,11 @@ fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Re
         }
     }
     let own = family::of(workload).kind_parts();
-    let same = |a: &[KindPart], b: &[KindPart]| {
-        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (&a.id, a.devices) == (&b.id, b.devices))
+    // A kind without devices changes no device's number.
+    let counts = |kinds: &[KindPart]| -> Vec<(String, u32)> {
+        kinds.iter().filter(|kind| kind.devices > 0).map(|kind| (kind.id.clone(), kind.devices)).collect()
     };
+    let same = |a: &[KindPart], b: &[KindPart]| counts(a) == counts(b);
     if !part.kinds.is_empty() && !same(&part.kinds, &own) {
         let text = |kinds: &[KindPart]| {
             let each: Vec<String> =

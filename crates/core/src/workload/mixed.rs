@@ -268,13 +268,13 @@ pub struct MixedProfile {
     pub growth: f64,
     /// Time of an iteration that nothing changes, seconds.
     pub fixed_s: f64,
-    /// What the costs are from, if other kinds can have theirs.
+    /// Source of the costs, if it has those of other kinds, too.
     pub origin: Option<Box<MixedOrigin>>,
     /// Remarks on the figures, a sentence each.
     pub remarks: Vec<String>,
 }
 
-/// What the costs of a profile are from, so that other kinds can have theirs.
+/// Source of a profile's costs, from which other kinds have theirs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MixedOrigin {
     /// A model with its training settings, and the data sheets of accelerators.

@@ -29,6 +29,12 @@ const RESERVE: [f64; 2] = [2e9, 3e9];
 /// Bytes of gradients that are reduced at once.
 const BUCKET: f64 = 5e8;
 
+/// Remarks on figures from the tables.
+const REMARKS: [&str; 2] = [
+    "times and sizes are those of the tables, which hold the effect of the model's sizes, its optimizer and its precision",
+    "on 30 runs of Sailor's authors the closed form of its simulator is off by 12 % in the mean and 8 % in the median",
+];
+
 /// Model of the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SailorModel {
@@ -177,7 +183,7 @@ impl SailorTables {
             growth: 0.0,
             fixed_s: 0.0,
             origin: Some(Box::new(MixedOrigin::Tables { tables: Arc::clone(self), model: asked.clone() })),
-            remarks: vec![],
+            remarks: REMARKS.map(String::from).to_vec(),
         };
         let mut names: Vec<(&str, &str)> = vec![];
         for ZoneDevices { kind, zone, count, price_per_hour } in devices {

@@ -69,7 +69,7 @@ pub(super) fn export(
     Ok(exported)
 }
 
-/// What the engine cannot express, a sentence each.
+/// Parts of a plan that no engine expresses, a sentence each.
 fn losses(pipeline: &KindPipeline) -> Vec<String> {
     let all = |of: fn(&family::mixed::iteration::KindStage) -> u32| {
         let mut values: Vec<u32> = pipeline.stages.iter().map(of).collect();

@@ -63,6 +63,17 @@ impl StageType {
     }
 }
 
+/// What stages that are not placed yet may use.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Left {
+    /// Devices by kind.
+    pub(super) devices: Vec<u32>,
+    /// Devices of all kinds together.
+    pub(super) together: u32,
+    /// Price for an hour.
+    pub(super) per_hour: f64,
+}
+
 /// Least cost of the layers that no stage holds yet, without regard to the devices that are left.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rest {
@@ -97,6 +108,9 @@ pub(super) struct Case<'a> {
     rest: Vec<Vec<Rest>>,
     /// By kind: speed of a unit, as the share of all layers that it computes in a second.
     worth: Vec<f64>,
+    /// Kinds from the fastest unit on, and from the cheapest for its speed on.
+    fastest: Vec<usize>,
+    cheapest: Vec<usize>,
     /// By layer: price for an hour times seconds, at least, of the devices that compute the layers before it.
     device_cost: Vec<f64>,
     /// Price levels, from that of all devices on.
@@ -187,6 +201,8 @@ impl<'a> Case<'a> {
             worth: vec![],
             levels: vec![],
             device_cost: vec![],
+            fastest: vec![],
+            cheapest: vec![],
             priced: vec![],
         };
         case.price(layers);
@@ -287,8 +303,15 @@ impl<'a> Case<'a> {
         };
         let worth = |seconds: f64| if seconds.is_finite() && seconds > 0.0 { seconds.recip() } else { 0.0 };
         self.worth = (0..self.profile.kinds.len()).map(|kind| worth(whole(kind))).collect();
-        let all: Vec<u32> = self.profile.kinds.iter().map(|kind| kind.count).collect();
-        let least_level = self.level(&all);
+        let kinds = &self.profile.kinds;
+        let by = |value: &dyn Fn(usize) -> f64| {
+            let mut order: Vec<usize> = (0..kinds.len()).collect();
+            order.sort_by(|&a, &b| value(b).total_cmp(&value(a)));
+            order
+        };
+        self.fastest = by(&|kind| self.worth[kind]);
+        self.cheapest = by(&|kind| self.worth[kind] / kinds[kind].price_per_hour.unwrap_or(0.0));
+        let least_level = self.level(self.speed(&self.all()));
         self.levels = (0..LEVELS).map(|step| least_level * LEVEL_STEP.powi(step as i32)).collect();
         let least = |level: f64, layer: usize| {
             let own = self.types.iter().map(|own| {
@@ -309,17 +332,43 @@ impl<'a> Case<'a> {
         self.priced = self.levels.iter().map(|&level| prefix((0..layers).map(|layer| least(level, layer)))).collect();
     }
 
-    /// Price level at which the units left are worth `m − 1`.
-    fn level(&self, left: &[u32]) -> f64 {
-        let units = left.iter().zip(&self.worth).map(|(&left, worth)| worth * f64::from(left / self.data)).sum::<f64>();
-        f64::from(self.microbatches - 1) / units
+    /// All devices that a plan may use, at any price.
+    pub(super) fn all(&self) -> Left {
+        let devices = self.profile.kinds.iter().map(|kind| kind.count).collect();
+        Left { devices, together: self.devices, per_hour: f64::INFINITY }
     }
 
-    /// Least time of the layers before `first` on the devices left of each kind, seconds: the slowest stage's compute for all
-    /// microbatches but one, and that of all stages for one.
-    pub(super) fn compute_left_s(&self, first: usize, left: &[u32]) -> f64 {
+    /// Largest speed of units that are left, as the share of all layers that they compute in a second. Devices are taken from
+    /// the fastest kind on while any are left together, or from the cheapest for its speed on while there is money left.
+    fn speed(&self, left: &Left) -> f64 {
+        let units = |kind: usize| left.devices[kind] / self.data;
+        let (mut together, mut fastest) = (left.together / self.data, 0.0);
+        for &kind in &self.fastest {
+            let taken = units(kind).min(together);
+            together -= taken;
+            fastest += self.worth[kind] * f64::from(taken);
+        }
+        let (mut per_hour, mut cheapest) = (left.per_hour, 0.0);
+        for &kind in &self.cheapest {
+            let price = self.profile.kinds[kind].price_per_hour.unwrap_or(0.0) * f64::from(self.data);
+            let all = f64::from(units(kind));
+            let taken = if price > 0.0 { all.min(per_hour / price) } else { all };
+            per_hour -= taken * price;
+            cheapest += self.worth[kind] * taken;
+        }
+        f64::min(fastest, cheapest)
+    }
+
+    /// Price level at which units of this speed are worth `m − 1`.
+    fn level(&self, speed: f64) -> f64 {
+        f64::from(self.microbatches - 1) / speed
+    }
+
+    /// Least time of the layers before `first` on the devices left, seconds: the slowest stage's compute for all microbatches
+    /// but one, and that of all stages for one.
+    pub(super) fn compute_left_s(&self, first: usize, left: &Left) -> f64 {
         // Without microbatches to repeat all levels are 0.
-        let level = self.level(left);
+        let level = self.level(self.speed(left));
         let above = self.levels.partition_point(|&own| own <= level).clamp(1, LEVELS - 1);
         let [from, to] = [above - 1, above].map(|step| self.levels[step]);
         let share = if to > from { ((level - from) / (to - from)).clamp(0.0, 1.0) } else { 0.0 };

@@ -11,7 +11,7 @@ use plantui_core::family::mixed::iteration::{KindPipeline, KindStage};
 
 use super::{
     MixedGoal, MixedSpace,
-    case::{Case, Rest},
+    case::{Case, Left, Rest},
 };
 
 pub(super) use plantui_core::workload::mixed::MOST_KINDS;
@@ -214,23 +214,22 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// Devices left of each kind, within the price that is left; `None` if more are used than there are, or than a plan may
-    /// use or cost.
-    fn left(&self, used: &Used, per_hour: f64) -> Option<Vec<u32>> {
-        let all = used.iter().fold(0u32, |sum, &units| sum.saturating_add(units.saturating_mul(self.case.data)));
+    /// What is left after these units, which cost `per_hour`; `None` if they are more than there are, or than a plan may use
+    /// or cost.
+    fn left(&self, used: &Used, per_hour: f64) -> Option<Left> {
         // Sums of prices are off in their last digits.
         let most_per_hour = self.space.most_per_hour * (1.0 + 1e-9);
-        if all > self.case.devices || per_hour > most_per_hour {
+        if per_hour > most_per_hour {
             return None;
         }
-        let kinds = self.case.profile.kinds.iter().zip(used);
-        let left = kinds.map(|(kind, &units)| {
-            let count = kind.count.checked_sub(units.saturating_mul(self.case.data))?;
-            let price = kind.price_per_hour.filter(|price| *price > 0.0);
-            let affordable = price.map(|price| (most_per_hour - per_hour) / price * (1.0 + 1e-9));
-            Some(affordable.map_or(count, |most| count.min(most as u32)))
-        });
-        left.collect()
+        let taken = used.map(|units| units.saturating_mul(self.case.data));
+        let all = taken.iter().fold(0u32, |sum, &devices| sum.saturating_add(devices));
+        let kinds = self.case.profile.kinds.iter().zip(taken);
+        Some(Left {
+            devices: kinds.map(|(kind, taken)| kind.count.checked_sub(taken)).collect::<Option<_>>()?,
+            together: self.case.devices.checked_sub(all)?,
+            per_hour: most_per_hour - per_hour,
+        })
     }
 
     /// Value from which plans are not worth finding.

@@ -231,8 +231,7 @@ fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, most: f64
             }
             let case = Case::new(profile, (batch, space.devices), data, micro_batch);
             let rest = case.rest(0, layers);
-            let all: Vec<u32> = profile.kinds.iter().map(|kind| kind.count).collect();
-            let priced_s = case.priced_s(case.compute_left_s(layers, &all), 0.0, rest.reduction_s, 0);
+            let priced_s = case.priced_s(case.compute_left_s(layers, &case.all()), 0.0, rest.reduction_s, 0);
             let bound_s = case.iteration_s(rest.slowest_s, rest.through_s, rest.reduction_s, 0).max(priced_s);
             let bound = case.value(space.goal, bound_s, 0.0, layers);
             if bound.is_finite() && bound_s <= space.most_s {
