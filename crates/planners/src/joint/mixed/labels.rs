@@ -16,7 +16,8 @@ use super::{
 
 pub(super) use plantui_core::workload::mixed::MOST_KINDS;
 
-/// Labels of each number of stages in the pass that finds a first plan.
+/// Labels of each number of stages in the pass that finds a first plan. Without the pass, llama-3-70b on 64 + 128 devices
+/// takes 2.5 times the CPU time, and Sailor's 32 + 96 devices 9 times.
 const BEAM: usize = 100;
 
 /// No label: the end of the pipeline.

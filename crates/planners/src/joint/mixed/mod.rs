@@ -4,7 +4,8 @@
 //! Stages are in a row. Each is on one kind with one tensor degree, and all have the same number of replicas. Data degrees
 //! and micro-batches are those that divide the batch. Under Sailor's rules any are allowed, and for each number of
 //! microbatches the smallest data degree is tried: replicas divide nothing there, and a larger one takes more devices for the
-//! same steps, and reduces gradients over more of them. Cases are tried in the order of a lower bound, each by an exact dynamic program.
+//! same steps, and reduces gradients over more of them. Cases are tried in the order of a lower bound, each by an exact
+//! dynamic program.
 //! The objective is the closed form of [`plantui_core::family::mixed::iteration`].
 //! `O(cases · states · labels · types · layers)`.
 
