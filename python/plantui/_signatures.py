@@ -78,6 +78,10 @@ def plan(
     seed: Optional[Union[Count, str]] = None,
     price: Optional[Quantity] = None,
     tokens: Optional[Quantity] = None,
+    failures_per_day: Optional[str] = None,
+    mtbf: Optional[str] = None,
+    checkpoint_time: Optional[str] = None,
+    restart_time: Optional[str] = None,
     global_batch: Optional[Union[Count, str]] = None,
 ) -> Plan:
     """Plan a workload and print the plan.
@@ -128,6 +132,12 @@ def plan(
     seed: Seed of planners with random choices. Default: 0.
     price: Price of a device for an hour, in any currency; with `tokens`, the cost is printed.
     tokens: Tokens to train on, such as 15T or 300B: prints the days, and with `price` the cost.
+    failures_per_day: Failures of the whole job in a day, such as 7.8: prints the goodput, which days and costs
+        then count.
+    mtbf: Mean time between two failures of one device, such as 50000h; the job's is that divided by the
+        devices.
+    checkpoint_time: Time to write a checkpoint, during which nothing is trained [with failures: 60s]
+    restart_time: Time from a failure until training goes on [with failures: 10min]
     global_batch: Another name of `batch`.
     """
     return _calls.plan(workload, _calls.given(locals(), "workload"))
@@ -239,6 +249,10 @@ def compare(
     micro_batch: Optional[Union[Count, str]] = None,
     price: Optional[Quantity] = None,
     tokens: Optional[Quantity] = None,
+    failures_per_day: Optional[str] = None,
+    mtbf: Optional[str] = None,
+    checkpoint_time: Optional[str] = None,
+    restart_time: Optional[str] = None,
     schedule: Optional[PathLike] = None,
     virtual_stages: Optional[Union[Count, str]] = None,
     sequence_slices: Optional[Union[Count, str]] = None,
@@ -298,6 +312,12 @@ def compare(
         its micro-batch.
     price: Price of a device for an hour, in any currency; with `tokens`, the cost is printed.
     tokens: Tokens to train on, such as 15T or 300B: prints the days, and with `price` the cost.
+    failures_per_day: Failures of the whole job in a day, such as 7.8: prints the goodput, which days and costs
+        then count.
+    mtbf: Mean time between two failures of one device, such as 50000h; the job's is that divided by the
+        devices.
+    checkpoint_time: Time to write a checkpoint, during which nothing is trained [with failures: 60s]
+    restart_time: Time from a failure until training goes on [with failures: 10min]
     schedule: Pipeline schedule, a CSV file with one as PyTorch writes it, or a table of all [default: the
         plan's, else 1f1b] One of: 1f1b, gpipe, interleaved, eager-1f1b, zb-h1, zb-v, zb-2p, interleaved-zb,
         looped-bfs, combined-1f1b, dualpipe, dualpipe-v, seq1f1b, inference, all.
@@ -343,6 +363,10 @@ def estimate(
     imbalance: Optional[PathLike] = None,
     price: Optional[Quantity] = None,
     tokens: Optional[Quantity] = None,
+    failures_per_day: Optional[str] = None,
+    mtbf: Optional[str] = None,
+    checkpoint_time: Optional[str] = None,
+    restart_time: Optional[str] = None,
     like: Optional[str] = None,
     calibration: Optional[PathLike] = None,
 ) -> Estimate:
@@ -373,6 +397,12 @@ def estimate(
         with the tokens of each expert.
     price: Price of a device for an hour, in any currency; with `tokens`, the cost is printed.
     tokens: Tokens to train on, such as 15T or 300B: prints the days, and with `price` the cost.
+    failures_per_day: Failures of the whole job in a day, such as 7.8: prints the goodput, which days and costs
+        then count.
+    mtbf: Mean time between two failures of one device, such as 50000h; the job's is that divided by the
+        devices.
+    checkpoint_time: Time to write a checkpoint, during which nothing is trained [with failures: 60s]
+    restart_time: Time from a failure until training goes on [with failures: 10min]
     like: Known architecture by whose rules a config.json of an unknown one is read, such as llama.
     calibration: Calibration file: factors that `plantui calibrate` fitted to your runs.
     """
@@ -706,6 +736,10 @@ def sweep(
     shard: Optional[Sequence[int]] = None,
     price: Optional[Quantity] = None,
     tokens: Optional[Quantity] = None,
+    failures_per_day: Optional[str] = None,
+    mtbf: Optional[str] = None,
+    checkpoint_time: Optional[str] = None,
+    restart_time: Optional[str] = None,
     resume: Optional[Sequence[PathLike]] = None,
     global_batch: Optional[Union[Count, str]] = None,
 ) -> Sweep:
@@ -757,6 +791,12 @@ def sweep(
     shard: Computes one share of the points, such as 3/16: the third, the nineteenth, and so on.
     price: Price of a device for an hour, in any currency; with `tokens`, the cost is printed.
     tokens: Tokens to train on, such as 15T or 300B: prints the days, and with `price` the cost.
+    failures_per_day: Failures of the whole job in a day, such as 7.8: prints the goodput, which days and costs
+        then count.
+    mtbf: Mean time between two failures of one device, such as 50000h; the job's is that divided by the
+        devices.
+    checkpoint_time: Time to write a checkpoint, during which nothing is trained [with failures: 60s]
+    restart_time: Time from a failure until training goes on [with failures: 10min]
     resume: Continues the sweep of this CSV file, or starts it, and keeps the file up to date. Several files are
         joined.
     global_batch: Another name of `batch`.

@@ -1,6 +1,7 @@
 //! Cluster to plan for: number of devices, memory per device, links.
 
 mod given;
+pub mod goodput;
 pub mod hardware;
 mod limit_kind;
 mod limits;

@@ -128,6 +128,12 @@ pub struct CostPart {
     pub per_billion: Option<f64>,
     /// Cost of the training, if both are given.
     pub total: Option<f64>,
+    /// Share of the time that trains, if failures are given. Days and costs count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goodput: Option<f64>,
+    /// Time between two checkpoints with the largest goodput, seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_every_s: Option<f64>,
 }
 
 impl CostPart {
@@ -138,7 +144,13 @@ impl CostPart {
         let per_s = price.map(|price| price * devices as f64 / 3600.0);
         let per_billion = per_s.map(|per_s| per_s * 1e9 / tokens_per_s);
         let total = days.zip(per_s).map(|(days, per_s)| days * 86_400.0 * per_s);
-        (days.is_some() || per_billion.is_some()).then_some(CostPart { days, per_billion, total })
+        (days.is_some() || per_billion.is_some()).then_some(CostPart {
+            days,
+            per_billion,
+            total,
+            goodput: None,
+            checkpoint_every_s: None,
+        })
     }
 }
 
