@@ -180,7 +180,8 @@ impl LimitArgs {
     /// # Errors
     /// [`Failure`] if it has no costs on one of them, or flags for one kind are given.
     fn on_kinds(&self, workload: Workload, kinds: &[KindCount]) -> Result<Workload, Failure> {
-        if kinds.is_empty() {
+        let asked = if kinds.is_empty() { KindCount::of(&workload) } else { kinds.to_vec() };
+        if asked.is_empty() {
             return Ok(workload);
         }
         let for_one = [
@@ -190,8 +191,11 @@ impl LimitArgs {
             ("--machines", self.machines.is_some()),
         ];
         if let Some((flag, _)) = for_one.into_iter().find(|(_, given)| *given) {
-            let problem = format!("{flag} is for one kind of device, and there are {}", KindCount::list(kinds));
-            return Err(Failure::refused(problem, "leave it out, or give --devices as a number"));
+            let problem = format!("{flag} is for one kind of device, and there are {}", KindCount::text(&asked));
+            return Err(Failure::refused(problem, "leave it out: each kind has its own"));
+        }
+        if kinds.is_empty() {
+            return Ok(workload);
         }
         kinds::over(&workload, kinds).map_err(|error| Failure::refused(format!("--devices: {error}"), ""))
     }

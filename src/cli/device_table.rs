@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use super::report::{line, names, on_cpus, table};
 use crate::{
     cluster::Limits,
+    family,
     plan::{Plan, SampleTimes, Score, Stage, StageScore},
     units,
     workload::Workload,
@@ -23,13 +24,22 @@ use crate::{
 pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, plan: &Plan, score: &Score) {
     let bottleneck = score.bottleneck();
     let timed = score.stages.iter().any(|stage| stage.sample.is_some());
-    let (devices, latency_s) = (devices(plan, timed), latency_s(score));
+    let family = family::of(workload);
+    let kinds =
+        plan.stages.iter().map(|stage| family.stage_kind(stage).map_or(String::new(), |kind| format!(", {kind}")));
+    let devices: Vec<String> =
+        devices(plan, timed).into_iter().zip(kinds).map(|(device, kind)| device + &kind).collect();
+    let latency_s = latency_s(score);
     if let Some(limiting) = bottleneck {
         let what = format!("limited by stage {} ({})", limiting + 1, devices[limiting]);
         line(text, format_args!("{what}: {}", limited(&score.stages[limiting], latency_s)));
     }
     line(text, format_args!(""));
-    let of_limit = format!("of {}", units::bytes_exact(limits.memory_limit()));
+    let limit_of = |stage: &Stage| family.memory_limit(limits, stage);
+    let on_accelerators = || plan.stages.iter().filter(|stage| !on_cpus(stage));
+    let differ = on_accelerators().any(|stage| limit_of(stage) != limits.memory_limit());
+    let of = |limit: f64| format!("of {}", units::bytes_exact(limit));
+    let of_limit = if differ { "of its device".into() } else { of(limits.memory_limit()) };
     let columns: &[&str] = match timed {
         true => &["start", "finish", "waited for", "compute", "transfers"],
         false => &["load", "compute", "transfers", "in backward"],
@@ -48,10 +58,10 @@ pub(super) fn stages(text: &mut String, workload: &Workload, limits: &Limits, pl
         let memory = if on_cpus(stage) {
             ["host".to_string(), String::new()]
         } else {
-            [
-                units::bytes_beside(scored.memory_bytes, limits.memory_limit()),
-                units::percent(scored.memory_bytes / limits.memory_limit()),
-            ]
+            let limit = limit_of(stage);
+            let share = units::percent(scored.memory_bytes / limit);
+            let share = if differ { format!("{share} {}", of(limit)) } else { share };
+            [units::bytes_beside(scored.memory_bytes, limit), share]
         };
         row.extend(memory);
         row.push(names(workload, stage));

@@ -21,14 +21,14 @@ use super::{device_table, input::shown, kind_table, operator_table, training_tab
 pub(crate) use crate::units::counted;
 use crate::{
     cluster::{LimitKind, Limits},
-    family::{self, devices},
+    family::{self, devices, kinds::KindCount},
     plan::{Measure, Plan, Score, Stage, StageScore},
     planner::Infeasible,
     run::{Run, Simulation},
     simulate::Schedule,
     study::{explain::PlanBottleneck, losses::Losses, prediction_gap::PredictionGap},
     units,
-    workload::{MixedProfile, Workload},
+    workload::Workload,
 };
 
 /// Above this many distinct names, only the first and the last are shown.
@@ -337,7 +337,11 @@ fn explanation(infeasible: &Infeasible) -> String {
 /// Limits in one line.
 pub(crate) fn limits(workload: &Workload, limits: &Limits) -> String {
     let one = |kind: LimitKind| format!("{} {}", kind.label(), kind.format(limits.get(kind)));
-    let kinds = workload.mixed().map(MixedProfile::kinds_text);
+    let kinds = match workload.placement() {
+        Some(profile) => profile.kinds_text(),
+        None => KindCount::text(&KindCount::of(workload)),
+    };
+    let kinds = Some(kinds).filter(|kinds| !kinds.is_empty());
     kinds.into_iter().chain(family::of(workload).limits().iter().copied().map(one)).collect::<Vec<_>>().join(", ")
 }
 

@@ -31,7 +31,8 @@ pub(super) fn values(dials: &[Dial], ids: &[String]) -> Turned {
 pub(super) fn over(read: Arc<Workload>, (before, asked): &(Arc<Workload>, Arc<Workload>)) -> Arc<Workload> {
     let family = family::of(&read);
     let read = if family.has_platform() { Arc::new(family.with_changes(&read, before, asked)) } else { read };
-    let on_kinds = asked.mixed().and_then(|profile| kinds::over(&read, &KindCount::of(profile)).ok());
+    let on_kinds =
+        Some(KindCount::of(asked)).filter(|kinds| !kinds.is_empty()).and_then(|kinds| kinds::over(&read, &kinds).ok());
     on_kinds.map_or(read, Arc::new)
 }
 

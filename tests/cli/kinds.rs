@@ -149,3 +149,60 @@ fn a_table_of_kinds_states_its_devices_and_takes_others() {
     let (code, out, err) = run(&["plan", "inputs/two-kinds.json", "--devices", "12"]);
     assert!(code == 0 && out.contains("on 12 of 12 devices"), "{out}{err}");
 }
+
+#[test]
+fn a_placement_keeps_its_kinds_and_is_confirmed() {
+    let folder = Folder::new();
+    let plan = argument(&folder.path("plan.json"));
+    let speeds = "inputs/two-speeds.json";
+    let (code, _, err) = run(&["plan", speeds, "--devices", "1xfast,4xslow", "--output", &plan]);
+    assert_eq!(code, 0, "{err}");
+    let (code, out, err) = run(&["check", speeds, &plan]);
+    assert!(code == 0 && out.starts_with("valid") && out.contains("1 fast (2x, 16 GB), 4 slow"), "{out}{err}");
+    // The stage with the most memory fits on the fast accelerator alone.
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&plan).unwrap()).unwrap();
+    let stages = document["stages"].as_array_mut().unwrap();
+    let on = |stage: &serde_json::Value, device: u32| stage["devices"] == serde_json::json!([device]);
+    let (fast, slow) = (stages.iter().position(|s| on(s, 0)).unwrap(), stages.iter().position(|s| on(s, 1)).unwrap());
+    (stages[fast]["devices"], stages[slow]["devices"]) = (serde_json::json!([1]), serde_json::json!([0]));
+    fs::write(&plan, document.to_string()).unwrap();
+    let (code, out, err) = run(&["check", speeds, &plan]);
+    assert!(code == 1 && out.contains("needs") && out.contains("6 GB"), "{out}{err}");
+}
+
+#[test]
+fn a_split_file_lists_accelerators_by_kind() {
+    let folder = Folder::new();
+    let (plan, split) = (argument(&folder.path("plan.json")), argument(&folder.path("split.json")));
+    let speeds = "inputs/two-speeds.json";
+    let (code, _, err) = run(&["plan", speeds, "--devices", "2xfast,3xslow", "--output", &plan]);
+    assert_eq!(code, 0, "{err}");
+    let (code, _, err) = run(&["export", &plan, "--to", "placement-split", "--output", &split]);
+    assert_eq!(code, 0, "{err}");
+    let (code, out, err) = run(&["check", speeds, &split]);
+    assert!(code == 0 && out.starts_with("valid") && out.contains("10.40 ms"), "{out}{err}");
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&split).unwrap()).unwrap();
+    document["fpgas"].as_array_mut().unwrap().pop();
+    fs::write(&split, document.to_string()).unwrap();
+    let (code, _, err) = run(&["check", speeds, &split]);
+    assert!(code == 2 && err.contains("lists 4 accelerators, and two-speeds has 5"), "{err}");
+}
+
+#[test]
+fn what_accelerators_of_several_kinds_lack_is_refused() {
+    let speeds = "inputs/two-speeds.json";
+    let cases: [(&[&str], &str); 6] = [
+        (&["--planner", "placement-ip"], "it plans one kind of device, and there are 2 fast, 3 slow"),
+        (&["--planner", "piper"], "`placement-dp` plans several"),
+        (&["--memory", "8GB"], "--memory is for one kind of device"),
+        (&["--devices", "1xbig"], "two-speeds has no big, only fast, slow"),
+        (&["--devices", "1xfast:3"], "leave out the price of fast"),
+        (&["--devices", "1xfast,1xslow", "--cpus", "0"], "No contiguous split fits on 1 fast (2x, 16 GB), 1 slow"),
+    ];
+    for (flags, told) in cases {
+        let (code, out, err) = run(&[&["plan", speeds], flags].concat());
+        assert!(code != 0 && (err.contains(told) || out.contains(told)), "{flags:?}: {code} {out}{err}");
+    }
+    let (code, out, err) = run(&["plan", speeds, "--planner", "placement-local-search"]);
+    assert!(code == 0 || out.contains("keeps to the memory"), "{out}{err}");
+}

@@ -48,6 +48,8 @@ fn kinds_of_devices() {
     let both = ["--batch", "128", "--set", "minimise=both"];
     compare("plan-kinds-cheaper", &[&["plan", "llama-3-8b", "--devices", devices], &both[..]].concat());
     compare("plan-kinds-file", &["plan", "inputs/two-kinds.json"]);
+    compare("plan-two-speeds", &["plan", "inputs/two-speeds.json"]);
+    compare("explain-two-speeds", &["explain", "inputs/two-speeds.json"]);
     compare("explain-kinds", &["explain", "llama-3-8b", "--devices", "16xh100,32xa100-80", "--batch", "128"]);
 }
 

@@ -242,3 +242,35 @@ fn a_file_may_allow_cpus_alone() {
     }
     assert!(planned >= 2, "the DP and its linearised form plan on CPUs");
 }
+
+#[test]
+fn kinds_of_accelerators_are_read_or_refused() {
+    let kind =
+        |kind: &str, count: f64, speed: f64| json!({"kind": kind, "count": count, "speed": speed, "maxSize": 400.0});
+    let with = |kinds: Value, alike: bool| {
+        let mut value = valid();
+        value["accelerators"] = kinds;
+        if !alike {
+            value.as_object_mut().unwrap().retain(|field, _| field != "maxFPGAs" && field != "maxSizePerFPGA");
+        }
+        load(&value)
+    };
+    let read = with(json!([kind("fast", 2.0, 2.0), kind("slow", 3.0, 1.0)]), false).unwrap();
+    let kinds = &read.placement().unwrap().kinds;
+    assert_eq!((kinds[1].id.as_str(), kinds[1].count, kinds[0].speed), ("slow", 3, 2.0));
+    assert_eq!(read.limits.devices(), Some(5));
+    let refused = [
+        (json!([kind("fast", 2.0, 2.0)]), true, "maxFPGAs"),
+        (json!([kind("fast", 0.0, 2.0)]), false, "accelerators[0].count is 0"),
+        (json!([kind("fast", 1.5, 2.0)]), false, "accelerators[0].count is 1.5"),
+        (json!([kind("fast", 2.0, 0.0)]), false, "accelerators[0].speed is 0"),
+        (json!([kind("7", 2.0, 1.0)]), false, "accelerators[0].kind is `7`"),
+        (json!([kind("a", 2.0, 1.0), kind("A", 2.0, 1.0)]), false, "accelerators[1].kind is `A`"),
+        (json!([{"kind": "a", "count": 1, "maxsize": 4}]), false, "maxsize"),
+        (json!("many"), false, "accelerators"),
+    ];
+    for (kinds, alike, told) in refused {
+        let error = with(kinds.clone(), alike).unwrap_err();
+        assert!(error.contains(told), "{kinds}: {error}");
+    }
+}

@@ -48,6 +48,7 @@ mod placement_brute;
 mod placement_golden;
 mod placement_ip;
 mod placement_ip_golden;
+mod placement_kinds;
 mod placement_latency;
 mod placement_memory;
 mod placement_partitioners;

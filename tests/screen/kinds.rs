@@ -10,7 +10,7 @@ use plantui::{
 };
 use ratatui::crossterm::event::KeyCode;
 
-use crate::{line, press, request, snapshots};
+use crate::{file, line, native, press, request, snapshots};
 
 /// llama-3-8b on 16 H100 and 32 A100.
 fn opened(width: u16, height: u16) -> Offscreen {
@@ -53,4 +53,20 @@ fn kinds_at_the_usual_sizes() {
         let mut screen = opened(width, height);
         snapshots::compare(&format!("kinds-{width}x{height}"), &mut screen);
     }
+}
+
+#[test]
+fn accelerators_of_two_speeds_have_knobs_and_names() {
+    let mut screen = Offscreen::new(native(&file("two-speeds.json")), 120, 36).expect("the request can be met");
+    let text = screen.text();
+    assert!(text.contains("1 on fast · 2–4 on slow · 5 on fast"), "{text}");
+    screen.act(Action::Show(View::Devices));
+    let text = screen.text();
+    assert!(text.contains("acc 2 slow") && text.contains("acc 5 fast"), "{text}");
+    snapshots::compare("two-speeds", &mut screen);
+    screen.focus(Focus::Panel);
+    // Devices, CPUs, then the kinds.
+    [KeyCode::Down, KeyCode::Down, KeyCode::Left].into_iter().for_each(|key| press(&mut screen, key));
+    let text = screen.text();
+    assert!(line(&text, "▌fast").contains(" 1 ") && text.contains("4 of 4 accelerators"), "{text}");
 }

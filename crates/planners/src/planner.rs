@@ -3,7 +3,13 @@
 use thiserror::Error;
 
 use super::{ManyRuns, OptionError, OptionSpec, Options, Others, Outcome, Problem, Proves, Tunable, one_by_one};
-use plantui_core::{cluster::LimitKind, family, plan::Measure, search::Search, workload::Workload};
+use plantui_core::{
+    cluster::LimitKind,
+    family::{self, kinds::KindCount},
+    plan::Measure,
+    search::Search,
+    workload::Workload,
+};
 
 /// Identity of a planner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,14 +156,13 @@ pub trait Planner: Sync + Send {
     /// A reason that a user can act on.
     fn can_plan(&self, workload: &Workload) -> Result<(), CannotPlan> {
         let own = (self.declaration().can_plan)(workload);
-        match (own, workload.mixed()) {
-            (Err(_), Some(profile)) => Err(format!(
-                "it plans one kind of device, and there are {}; `joint` plans several",
-                profile.kinds_text()
-            )
-            .into()),
-            (own, _) => own,
+        let kinds = KindCount::of(workload);
+        if own.is_ok() || kinds.is_empty() {
+            return own;
         }
+        let several = if workload.placement().is_some() { "placement-dp" } else { "joint" };
+        let kinds = KindCount::text(&kinds);
+        Err(format!("it plans one kind of device, and there are {kinds}; `{several}` plans several").into())
     }
 
     /// True if it plans this workload without conversion. Other planners are not chosen as the default for the

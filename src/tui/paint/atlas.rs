@@ -238,12 +238,13 @@ fn used(shown: &ShownRun) -> String {
 
 /// Groups accelerators, then CPUs. A device may have several stages.
 fn by_kind(shown: &ShownRun, plan: &Plan, score: &Score) -> Atlas {
+    let on_kinds = kinds(shown, plan);
     let mut kinds: [Vec<Seat>; 2] = [vec![], vec![]];
-    let limit = shown.limits.memory_limit();
     // Time of the stage that each seat is shown with.
     let mut most: [Vec<f64>; 2] = [vec![], vec![]];
     for (i, (stage, scored)) in plan.stages.iter().zip(&score.stages).enumerate() {
         let kind = usize::from(stage.on_cpus());
+        let limit = shown.memory_limit(i);
         let memory = (kind == 0 && limit.is_finite()).then(|| scored.memory_bytes / limit);
         let device = stage.devices.first().copied();
         let known = kinds[kind].iter().position(|seat| Some(seat.device) == device);
@@ -281,7 +282,9 @@ fn by_kind(shown: &ShownRun, plan: &Plan, score: &Score) -> Atlas {
         if !seats.is_empty() {
             let first = atlas.seats.len();
             atlas.seats.append(&mut seats);
-            let group = Group { name: name.into(), seats: first..atlas.seats.len(), whole: false };
+            let told = name == "accelerators" && !on_kinds.is_empty();
+            let name = if told { format!("{name}: {on_kinds}") } else { name.into() };
+            let group = Group { name, seats: first..atlas.seats.len(), whole: false };
             atlas.groups.push(group);
         }
     }

@@ -172,6 +172,9 @@ impl LimitKind {
     /// Limits of device placement: accelerators, CPUs, and the accelerators' memory.
     pub const PLACEMENT: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Cpus, LimitKind::Memory];
 
+    /// Limits of device placements whose accelerators are of several kinds, each with a memory of its own.
+    pub const OF_KINDS: [LimitKind; 2] = [LimitKind::Devices, LimitKind::Cpus];
+
     /// Limits of pipelines over machines, planned for a whole batch (layer-wise profiles).
     pub const LAYERS: [LimitKind; 3] = [LimitKind::Devices, LimitKind::Batch, LimitKind::Memory];
 

@@ -2,15 +2,15 @@
 //!
 //! A model to be trained takes any kinds of the hardware; a workload that has kinds takes those that it has costs for.
 
-use super::{dial::DialError, of};
+use super::{
+    dial::{Dial, DialError},
+    of,
+};
 use crate::{
     cluster::MOST_DEVICES,
     text::printable,
     units,
-    workload::{
-        Workload,
-        mixed::{DeviceKind, MOST_KINDS, MixedProfile},
-    },
+    workload::{Workload, mixed::MOST_KINDS},
 };
 
 /// Number of devices of a kind.
@@ -25,7 +25,8 @@ pub struct KindCount {
 }
 
 impl KindCount {
-    /// Reads a request: `16xh100,32xa100-80`, or with prices `16xh100:2.50,32xa100-80:1.20`. `None` if the text is a number or a list of numbers.
+    /// Reads a request: `16xh100,32xa100-80`, or with prices `16xh100:2.50,32xa100-80:1.20`. `None` if the text is a
+    /// number or a list of numbers.
     ///
     /// # Errors
     /// A sentence with the form.
@@ -45,14 +46,20 @@ impl KindCount {
         kinds.iter().map(one).collect::<Vec<_>>().join(",")
     }
 
-    /// Numbers of devices of a workload's kinds.
-    pub fn of(profile: &MixedProfile) -> Vec<KindCount> {
-        let own = |kind: &DeviceKind| KindCount {
-            id: kind.id.clone(),
-            count: kind.count,
-            price_per_hour: kind.price_per_hour,
-        };
-        profile.kinds.iter().map(own).collect()
+    /// Numbers of devices of a workload's kinds; empty if there is one kind.
+    pub fn of(workload: &Workload) -> Vec<KindCount> {
+        of(workload).kind_counts()
+    }
+
+    /// Number of devices of all kinds together.
+    pub fn sum(kinds: &[KindCount]) -> u32 {
+        kinds.iter().fold(0, |sum, kind| sum.saturating_add(kind.count))
+    }
+
+    /// Kinds in words: `16 h100, 32 a100-80`.
+    pub fn text(kinds: &[KindCount]) -> String {
+        let own = kinds.iter().filter(|kind| kind.count > 0);
+        own.map(|kind| format!("{} {}", kind.count, kind.id)).collect::<Vec<_>>().join(", ")
     }
 
     fn parse_all(parts: &[&str]) -> Result<Vec<KindCount>, String> {
@@ -106,4 +113,47 @@ fn price_is_possible(price: &f64) -> bool {
 /// [`DialError`] if the workload has costs of one kind alone, or lacks one of these.
 pub fn over(workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialError> {
     of(workload).on_kinds(workload, kinds)
+}
+
+/// Names of the dials, one for each kind.
+const IDS: [&str; MOST_KINDS] = ["kind-1", "kind-2", "kind-3", "kind-4"];
+
+/// Dials of the numbers of devices by kind. A step is a machine, or four; `machines` has their devices.
+pub(super) fn dials(kinds: &[KindCount], machines: impl Iterator<Item = u32>) -> Vec<Dial> {
+    let of_kind = |(id, (kind, machine)): (&'static str, (&KindCount, u32))| {
+        let step = |count: u32| {
+            let step = machine.max(1).saturating_mul(count);
+            [kind.count.saturating_sub(step), kind.count.saturating_add(step).min(MOST_DEVICES)].map(|n| n.to_string())
+        };
+        Dial {
+            id,
+            label: kind.id.clone().into(),
+            help: "devices of this kind, at most",
+            value: kind.count.to_string(),
+            steps: [step(1), step(4)],
+        }
+    };
+    IDS.into_iter().zip(kinds.iter().zip(machines)).map(of_kind).collect()
+}
+
+/// Kinds after a dial was set. `None` if the dial is not of a kind.
+///
+/// # Errors
+/// [`DialError`] with the allowed values.
+pub(super) fn turned(mut kinds: Vec<KindCount>, id: &str, value: &str) -> Option<Result<Vec<KindCount>, DialError>> {
+    let kind = IDS.iter().position(|own| *own == id).filter(|&kind| kind < kinds.len())?;
+    let count = match value.trim() {
+        "0" => Ok(0),
+        value => units::parse_count(value).map_err(|error| DialError(error.to_string())),
+    };
+    Some(count.and_then(|count| {
+        if count > MOST_DEVICES {
+            return Err(DialError(format!("{count} devices are more than {MOST_DEVICES}")));
+        }
+        kinds[kind].count = count;
+        match KindCount::sum(&kinds) {
+            0 => Err(DialError("one device at least must be left".into())),
+            _ => Ok(kinds),
+        }
+    }))
 }

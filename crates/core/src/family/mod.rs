@@ -146,6 +146,11 @@ pub trait Family: Describe + NodeOffers + Platform + Sync {
         limits.memory_limit()
     }
 
+    /// Number of the first CPU: CPUs are numbered after the accelerators.
+    fn first_cpu(&self, limits: &Limits) -> u32 {
+        limits.devices
+    }
+
     /// Devices that no stage has, for another stage like this one; fewer if there are not enough. Empty if devices are alike.
     fn devices_like(&self, plan: &Plan, stage: &Stage) -> Vec<u32> {
         let _ = (plan, stage);

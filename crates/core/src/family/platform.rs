@@ -94,9 +94,15 @@ pub trait Platform {
         None
     }
 
-    /// Kinds of devices with their numbers, for plan documents; empty if there is one kind.
-    fn kind_parts(&self) -> Vec<KindPart> {
+    /// Kinds of devices with their numbers; empty if there is one kind.
+    fn kind_counts(&self) -> Vec<KindCount> {
         vec![]
+    }
+
+    /// Devices of a machine of a kind.
+    fn machine_of(&self, kind: usize) -> u32 {
+        let _ = kind;
+        1
     }
 
     /// Workload on these kinds of devices, each with its number.
@@ -133,6 +139,12 @@ pub trait Platform {
     }
 }
 
+impl From<KindCount> for KindPart {
+    fn from(kind: KindCount) -> Self {
+        KindPart { id: kind.id, devices: kind.count, price_per_hour: kind.price_per_hour }
+    }
+}
+
 impl From<&Workload> for WorkloadPart {
     fn from(workload: &Workload) -> Self {
         WorkloadPart {
@@ -144,7 +156,7 @@ impl From<&Workload> for WorkloadPart {
             profile_batch: of(workload).profile_batch().map(|batch| batch.samples),
             recipe: workload.recipe,
             training: of(workload).training_part(),
-            kinds: of(workload).kind_parts(),
+            kinds: KindCount::of(workload).into_iter().map(Into::into).collect(),
         }
     }
 }

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{operators::operator_parts, pipeline::result_file, placement::split_file};
+use super::{kinds::KindCount, operators::operator_parts, pipeline::result_file, placement::split_file};
 use crate::{
     cluster::{
         GivenLimits, Limits,
@@ -319,6 +319,8 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         Claims { value: claimed.map(|part| part.value), lower_bound: document.lower_bound, ..Claims::default() };
     let limits = document.limits.map(|Object(limits)| limits).unwrap_or_default();
     let accelerators = limits.devices().or(workload.limits.devices());
+    // Where there are kinds, CPUs are numbered after the accelerators of all.
+    let alike = KindCount::of(workload).is_empty();
     if plan.stages.iter().all(|stage| stage.devices.is_empty()) {
         plan = family::of(workload).numbered(plan, accelerators);
     }
@@ -331,7 +333,19 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         }
     }
     let kind = "plantui plan";
-    Ok(LoadedPlan { plan, limits, planner, recipe, training, options, claims, figures, kind, notes, accelerators })
+    Ok(LoadedPlan {
+        plan,
+        limits,
+        planner,
+        recipe,
+        training,
+        options,
+        claims,
+        figures,
+        kind,
+        notes,
+        accelerators: accelerators.filter(|_| alike),
+    })
 }
 
 /// Refuses a plan with more devices than plans of the workload may have, before data is allocated for each of them. The
@@ -377,7 +391,7 @@ fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Re
             ));
         }
     }
-    let own = family::of(workload).kind_parts();
+    let own: Vec<KindPart> = KindCount::of(workload).into_iter().map(Into::into).collect();
     // A kind without devices changes no device's number.
     let counts = |kinds: &[KindPart]| -> Vec<(String, u32)> {
         kinds.iter().filter(|kind| kind.devices > 0).map(|kind| (kind.id.clone(), kind.devices)).collect()

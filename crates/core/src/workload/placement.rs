@@ -44,9 +44,24 @@ impl PlacementNode {
     }
 }
 
+/// Kind of accelerators, where they are not all alike.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcceleratorKind {
+    /// Name, such as `a100`.
+    pub id: String,
+    /// Number of accelerators.
+    pub count: u32,
+    /// Speed: a node takes its time on an accelerator divided by it. Transfers take their time on every kind.
+    pub speed: f64,
+    /// Maximum sum of sizes on one accelerator, bytes.
+    pub memory_bytes: f64,
+}
+
 /// Whole profile, by node index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementProfile {
+    /// Kinds of accelerators, numbered one after the other; empty if all are alike.
+    pub kinds: Vec<AcceleratorKind>,
     /// Costs by node index.
     pub nodes: Vec<PlacementNode>,
     /// Nodes whose outgoing edges state slightly different transfers, ascending. The first edge counts.
@@ -57,6 +72,6 @@ pub struct PlacementProfile {
 
 impl From<Vec<PlacementNode>> for PlacementProfile {
     fn from(nodes: Vec<PlacementNode>) -> Self {
-        PlacementProfile { nodes, uneven_transfers: vec![], repeated_edges: vec![] }
+        PlacementProfile { kinds: vec![], nodes, uneven_transfers: vec![], repeated_edges: vec![] }
     }
 }

@@ -55,7 +55,7 @@ const COMPARISON_TOLERANCE: f64 = 1e-11;
 /// (12 devices) takes 11 times the CPU time.
 const MANY_ORDERS: usize = 4;
 /// Space of the proof if separating leaves from their neighbours takes too long.
-const WITH_LEAVES: &str = "with leaves of no cost next to a neighbour";
+pub(super) const WITH_LEAVES: &str = "with leaves of no cost next to a neighbour";
 /// Upper bound on the cells of a table, 16 bytes each.
 const MOST_CELLS: usize = 50_000_000;
 
@@ -102,7 +102,7 @@ impl OrderedClasses {
     }
 
     /// Same with free leaves as classes of their own.
-    pub(super) fn whole(dag: &Dag, profile: &PlacementProfile, contract_layers: bool) -> Self {
+    pub fn whole(dag: &Dag, profile: &PlacementProfile, contract_layers: bool) -> Self {
         let graph = ClassGraph::new(dag, profile, &OrderedClasses::partition(profile, contract_layers));
         let costs = ClassCosts::new(dag, profile, &graph.partition);
         OrderedClasses { graph, costs, at_least: None }

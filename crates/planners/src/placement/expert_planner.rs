@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::{
     PlacementProblem, PlacementResult, Split, baselines,
     latency_planners::{accelerators, scored},
-    planners::{PAPER, outcome, placement_profile},
+    planners::{PAPER, alike_profile, outcome},
 };
 use crate::{
     Bearing, Declaration, OptionError, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem, Proves, Status,
@@ -51,7 +51,7 @@ static DECLARATION: Declaration = Declaration {
     options: &OPTIONS,
     proves: Proves::Among(&[("split", Bearing::Question), ("objective", Bearing::Question)]),
     limits: &LimitKind::PLACEMENT,
-    can_plan: |workload| placement_profile(workload).map(drop),
+    can_plan: |workload| alike_profile(workload).map(drop),
     check_options: |problem| extended(problem).map(drop),
     ..Declaration::NEW
 };
@@ -71,10 +71,10 @@ fn extended(problem: &Problem) -> Result<PlacementResult, OptionError> {
     };
     let source = printable(&path.display().to_string());
     let workload = &problem.workload;
-    let profile = placement_profile(workload).map_err(|reason| LoadError::file(&source, reason.to_string(), ""))?;
+    let profile = alike_profile(workload).map_err(|reason| LoadError::file(&source, reason.to_string(), ""))?;
     let bytes = formats::read_file(&path)?;
     let named = Split::read(detect::text(&bytes, &source, &detect::PLAN)?, &source, &workload.nodes)?;
-    let PlacementProblem { profile, limits } = PlacementProblem::with(profile, &problem.limits);
+    let PlacementProblem { profile, limits, .. } = PlacementProblem::with(profile, &problem.limits);
     baselines::expert(&workload.dag, &profile, &limits, &named, &workload.nodes)
         .map_err(|reason| LoadError::file(&source, reason.to_string(), "").into())
 }

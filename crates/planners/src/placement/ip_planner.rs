@@ -3,7 +3,7 @@
 use super::{
     PlacementProblem, Split,
     ip::{Contiguity, IpSettings, Objective, ThroughputProblem, search},
-    planners::{PAPER, placement_profile, plan},
+    planners::{PAPER, alike_profile, plan},
     smallest_memory,
 };
 use crate::{
@@ -32,7 +32,7 @@ static DECLARATION: Declaration = Declaration {
     proves: Proves::Among(&BEARINGS),
     tunables: &[Tunable::Freedom("contiguity")],
     limits: &LimitKind::PLACEMENT,
-    can_plan: |workload| placement_profile(workload).map(drop),
+    can_plan: |workload| alike_profile(workload).map(drop),
     ..Declaration::NEW
 };
 

@@ -16,7 +16,7 @@ use super::{
         search::{LatencyResult, search as anytime_search},
     },
     linearise,
-    planners::{PAPER, placement_profile},
+    planners::{PAPER, alike_profile},
 };
 use crate::{
     Bearing, CannotPlan, Declaration, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem,
@@ -79,7 +79,7 @@ const fn declared(id: &'static str, name: &'static str, summary: &'static str) -
     Declaration {
         info: PlannerInfo { id, name, paper: PAPER, summary, objective: "latency", unit: "ms" },
         limits: &LimitKind::PLACEMENT,
-        can_plan: |workload| placement_profile(workload).map(drop),
+        can_plan: |workload| alike_profile(workload).map(drop),
         ..Declaration::NEW
     }
 }
@@ -120,7 +120,7 @@ pub(crate) static SEARCH: LatencyPlanner = LatencyPlanner {
 };
 
 fn can_schedule(workload: &Workload) -> Result<(), CannotPlan> {
-    if placement_profile(workload)?.nodes.iter().any(|node| node.backward) {
+    if alike_profile(workload)?.nodes.iter().any(|node| node.backward) {
         return Err("it schedules one inference, and the graph has backward nodes: use the inference graph".into());
     }
     Ok(())

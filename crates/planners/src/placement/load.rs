@@ -125,13 +125,17 @@ impl ClassCosts {
         if kind == DeviceKind::Cpu {
             return classes.iter().map(|&class| self.cpu[class]).sum();
         }
+        classes.iter().map(|&class| self.accelerator[class]).sum::<f64>() + self.transfers(classes)
+    }
+
+    /// Transfers of an accelerator that holds these classes. `O(pins of their nets · log classes)`.
+    pub fn transfers(&self, classes: &[usize]) -> f64 {
         let mut inside: BTreeMap<u32, u32> = BTreeMap::new();
         for &net in classes.iter().flat_map(|&class| self.nets(class)) {
             *inside.entry(net).or_insert(0) += 1;
         }
         let cut = inside.into_iter().filter(|&(net, count)| count < self.net_pins[net as usize]);
-        let transfers: f64 = cut.map(|(net, _)| self.net_cost[net as usize]).sum();
-        classes.iter().map(|&class| self.accelerator[class]).sum::<f64>() + transfers
+        cut.map(|(net, _)| self.net_cost[net as usize]).sum()
     }
 
     /// Number of classes.

@@ -20,7 +20,7 @@ use plantui_core::{graph::Dag, random::SplitMix, search::Search, workload::place
 /// Number of descents per parallel batch; their starts are drawn in sequence.
 const TOGETHER: usize = 16;
 /// Maximum number of counters of a descent (128 MiB).
-const MOST_COUNTERS: usize = 1 << 25;
+pub(super) const MOST_COUNTERS: usize = 1 << 25;
 /// Least gain of a move.
 pub const LEAST_GAIN: f64 = 1e-5;
 
@@ -61,26 +61,7 @@ pub fn plan(
         let placed = placed.unwrap_or_else(|| PlacementResult::without(Status::Cancelled));
         return (PlacementResult { notes: vec![note], lower_bound: Some(lower_bound), ..placed }, vec![]);
     }
-    let mut random = SplitMix::new(search.seed());
-    let mut best: Option<(f64, Vec<u32>)> = None;
-    let mut descents: Vec<LocalDescent> = vec![];
-    let restarts = restarts.max(1) as usize;
-    while descents.len() < restarts && (descents.is_empty() || !search.cancelled()) {
-        search.report_fraction(descents.len() as f64 / restarts as f64);
-        let at_once = TOGETHER.min(restarts - descents.len());
-        let mut start =
-            || (0..costs.len()).map(|_| (random.next_u64() % u64::from(limits.accelerators)) as u32).collect();
-        let starts: Vec<Vec<u32>> = (0..at_once).map(|_| start()).collect();
-        let ended: Vec<(LocalDescent, Vec<u32>)> =
-            search.map(starts, |start| descend(&costs, accelerators, start, search));
-        for (descent, device) in ended {
-            if best.as_ref().is_none_or(|(value, _)| descent.end < *value) {
-                best = Some((descent.end, device));
-            }
-            descents.push(descent);
-        }
-    }
-    let (end, device) = best.expect("at least one descent");
+    let ((end, device), descents) = best_of(&costs, &vec![1.0; accelerators], restarts, search);
     let mut stages = vec![(DeviceKind::Accelerator, vec![]); accelerators];
     for node in 0..dag.len() {
         stages[device[graph.partition.class(node)] as usize].1.push(node);
@@ -104,9 +85,37 @@ pub fn plan(
     (placed, descents)
 }
 
+/// Best of `restarts` descents over accelerators of these speeds: its max-load with the accelerator of each class, and all
+/// descents in order.
+pub(super) fn best_of(
+    costs: &ClassCosts,
+    speeds: &[f64],
+    restarts: u32,
+    search: &Search,
+) -> ((f64, Vec<u32>), Vec<LocalDescent>) {
+    let mut random = SplitMix::new(search.seed());
+    let mut best: Option<(f64, Vec<u32>)> = None;
+    let mut descents: Vec<LocalDescent> = vec![];
+    let restarts = restarts.max(1) as usize;
+    while descents.len() < restarts && (descents.is_empty() || !search.cancelled()) {
+        search.report_fraction(descents.len() as f64 / restarts as f64);
+        let at_once = TOGETHER.min(restarts - descents.len());
+        let mut start = || (0..costs.len()).map(|_| (random.next_u64() % speeds.len() as u64) as u32).collect();
+        let starts: Vec<Vec<u32>> = (0..at_once).map(|_| start()).collect();
+        let ended: Vec<(LocalDescent, Vec<u32>)> = search.map(starts, |start| descend(costs, speeds, start, search));
+        for (descent, device) in ended {
+            if best.as_ref().is_none_or(|(value, _)| descent.end < *value) {
+                best = Some((descent.end, device));
+            }
+            descents.push(descent);
+        }
+    }
+    (best.expect("at least one descent"), descents)
+}
+
 /// Makes the best move until none helps or the search is cancelled.
-fn descend(costs: &ClassCosts, accelerators: usize, start: Vec<u32>, search: &Search) -> (LocalDescent, Vec<u32>) {
-    let mut state = Assignment::new(costs, accelerators, start);
+fn descend(costs: &ClassCosts, speeds: &[f64], start: Vec<u32>, search: &Search) -> (LocalDescent, Vec<u32>) {
+    let mut state = Assignment::new(costs, speeds, start);
     let start = state.max_load();
     let mut moves = 0;
     while !search.cancelled() && state.improve() {
@@ -119,6 +128,8 @@ fn descend(costs: &ClassCosts, accelerators: usize, start: Vec<u32>, search: &Se
 #[derive(Debug)]
 struct Assignment<'a> {
     costs: &'a ClassCosts,
+    /// Speed of every accelerator.
+    speeds: &'a [f64],
     devices: usize,
     device: Vec<u32>,
     /// `inside[net · devices + d]`: number of classes of the net on accelerator `d`.
@@ -127,14 +138,15 @@ struct Assignment<'a> {
 }
 
 impl<'a> Assignment<'a> {
-    fn new(costs: &'a ClassCosts, devices: usize, device: Vec<u32>) -> Self {
+    fn new(costs: &'a ClassCosts, speeds: &'a [f64], device: Vec<u32>) -> Self {
+        let devices = speeds.len();
         let mut inside = vec![0; costs.net_count() * devices];
         for (class, &d) in device.iter().enumerate() {
             for &net in costs.nets(class) {
                 inside[net as usize * devices + d as usize] += 1;
             }
         }
-        let mut state = Assignment { costs, devices, device, inside, loads: vec![] };
+        let mut state = Assignment { costs, speeds, devices, device, inside, loads: vec![] };
         state.reprice();
         state
     }
@@ -143,7 +155,7 @@ impl<'a> Assignment<'a> {
     fn reprice(&mut self) {
         let mut loads = vec![0.0; self.devices];
         for (class, &d) in self.device.iter().enumerate() {
-            loads[d as usize] += self.costs.accelerator[class];
+            loads[d as usize] += self.costs.accelerator[class] / self.speeds[d as usize];
         }
         for (net, inside) in self.inside.chunks_exact(self.devices).enumerate() {
             for (load, &count) in loads.iter_mut().zip(inside) {
@@ -205,7 +217,7 @@ impl<'a> Assignment<'a> {
 
     /// Change of an accelerator's load when one of its classes leaves; costs are cut off at `most`.
     fn change_of_leaving(&self, class: usize, from: usize, most: f64) -> f64 {
-        let mut change = -self.costs.accelerator[class];
+        let mut change = -self.costs.accelerator[class] / self.speeds[from];
         for &net in self.costs.nets(class) {
             let net = net as usize;
             let count = self.inside[net * self.devices + from];
@@ -220,7 +232,7 @@ impl<'a> Assignment<'a> {
 
     /// Change of an accelerator's load when a class joins; costs are cut off at `most`.
     fn change_of_joining(&self, class: usize, to: usize, most: f64) -> f64 {
-        let mut change = self.costs.accelerator[class];
+        let mut change = self.costs.accelerator[class] / self.speeds[to];
         for &net in self.costs.nets(class) {
             let net = net as usize;
             let count = self.inside[net * self.devices + to];

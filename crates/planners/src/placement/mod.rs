@@ -7,6 +7,7 @@
 //! * [`classes`]: nodes that must share a device
 //! * `load`: load of a device
 //! * [`dp`]: best contiguous split; [`linearise`]: nearly as good and fast; `first_plan`: immediate
+//! * [`unequal`]: best contiguous split over accelerators of several kinds
 //! * [`pipedream`], [`local_search`], [`baselines`]: the paper's baselines
 //! * `split`: scores any split, reads and writes the published file
 //!
@@ -36,12 +37,15 @@ pub(crate) mod planners;
 pub(crate) mod scotch;
 pub mod smallest_memory;
 pub(crate) mod split;
+pub mod unequal;
+mod unequal_planner;
 
 use std::borrow::Cow;
 
 use crate::{Problem, Status};
 use plantui_core::{
-    cluster::Limits, family::placement::accelerator_memory::AcceleratorMemory, workload::PlacementProfile,
+    cluster::Limits,
+    workload::{PlacementProfile, placement::AcceleratorKind},
 };
 
 pub use split::{Device, DeviceKind, Split};
@@ -57,14 +61,17 @@ pub struct PlacementLimits {
     pub memory_bytes: f64,
 }
 
-/// Input of the algorithms. Sizes and memory are counted as in [`AcceleratorMemory`], so that the order of summation
+/// Input of the algorithms. Sizes and memory are counted as in
+/// [`AcceleratorMemory`](plantui_core::family::placement::accelerator_memory::AcceleratorMemory), so that the order of summation
 /// never matters: an algorithm accepts the same splits as the check.
 #[derive(Debug)]
 pub(crate) struct PlacementProblem<'a> {
     /// Profile with counted sizes.
     pub(crate) profile: Cow<'a, PlacementProfile>,
-    /// Limits with counted memory.
+    /// Limits with counted memory. Where accelerators are of several kinds, the memory is the largest.
     pub(crate) limits: PlacementLimits,
+    /// Kinds of accelerators with counted memory; empty if all are alike.
+    pub(crate) kinds: Vec<unequal::KindLimits>,
 }
 
 impl<'a> PlacementProblem<'a> {
@@ -75,10 +82,17 @@ impl<'a> PlacementProblem<'a> {
 
     /// Input for a profile within limits.
     pub(crate) fn with(profile: &'a PlacementProfile, limits: &Limits) -> Self {
-        let room = AcceleratorMemory::new(profile, limits.memory_limit());
+        let room = profile.accelerator_memory(limits);
+        let kind = |(index, own): (usize, &AcceleratorKind)| unequal::KindLimits {
+            first: profile.first_of(index),
+            count: own.count,
+            speed: own.speed,
+            memory_bytes: room.limit_of(own.memory_bytes),
+        };
+        let kinds = profile.kinds.iter().enumerate().map(kind).collect();
         let (accelerators, cpus) = (limits.devices, limits.cpus);
         let limits = PlacementLimits { accelerators, cpus, memory_bytes: room.limit_bytes() };
-        PlacementProblem { profile: room.profile(profile), limits }
+        PlacementProblem { profile: room.profile(profile), limits, kinds }
     }
 
     /// Maximum sum of sizes on one accelerator, always finite: the largest number without a limit.

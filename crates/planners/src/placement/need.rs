@@ -12,40 +12,37 @@ use super::{
 /// Lower bound on the max-load of all splits over these classes, contiguous or not. Each accelerator takes at most the
 /// bound, the CPUs absorb at most their best classes, and every class is on some device.
 pub(super) fn lower_bound(costs: &ClassCosts, limits: &PlacementLimits) -> f64 {
-    let alone = (0..costs.len())
-        .map(|x| {
-            let accelerator = if costs.supported[x] && limits.accelerators > 0 && costs.size[x] <= limits.memory_bytes {
-                costs.accelerator[x]
-            } else {
-                f64::INFINITY
-            };
-            accelerator.min(if limits.cpus > 0 { costs.cpu[x] } else { f64::INFINITY })
-        })
-        .fold(0.0, f64::max);
+    let alone = |class: usize| {
+        let fits = costs.supported[class] && limits.accelerators > 0 && costs.size[class] <= limits.memory_bytes;
+        if fits { costs.accelerator[class] } else { f64::INFINITY }
+    };
+    bound_of(costs, alone, f64::from(limits.accelerators), limits.cpus)
+}
+
+/// Lower bound on the max-load of all splits. `alone` is the shortest time of a class on an accelerator, infinite if it
+/// fits on none, and `speed` the sum of the accelerators' speeds.
+pub(super) fn bound_of(costs: &ClassCosts, alone: impl Fn(usize) -> f64, speed: f64, cpus: u32) -> f64 {
+    let on_cpu = |class: usize| if cpus > 0 { costs.cpu[class] } else { f64::INFINITY };
+    let alone = (0..costs.len()).map(|class| alone(class).min(on_cpu(class))).fold(0.0, f64::max);
     let total: f64 = costs.accelerator.iter().sum();
-    if !alone.is_finite() || limits.accelerators == 0 {
-        return if alone.is_finite() {
-            alone.max(costs.cpu.iter().sum::<f64>() / f64::from(limits.cpus))
-        } else {
-            alone
-        };
+    if !alone.is_finite() || speed == 0.0 {
+        return if alone.is_finite() { alone.max(costs.cpu.iter().sum::<f64>() / f64::from(cpus)) } else { alone };
     }
     let absorbed = FractionalKnapsack::new(costs, &costs.accelerator, f64::INFINITY);
-    let (mut low, mut high) = (0.0, total / f64::from(limits.accelerators));
+    let (mut low, mut high) = (0.0, total / speed);
     loop {
         let middle = (low + high) / 2.0;
         if middle <= low || middle >= high {
             return low.max(alone);
         }
-        let room = middle * f64::from(limits.accelerators);
-        if room < absorbed.left(f64::from(limits.cpus) * middle) { low = middle } else { high = middle }
+        if middle * speed < absorbed.left(f64::from(cpus) * middle) { low = middle } else { high = middle }
     }
 }
 
 /// Amount of a quantity that CPUs can absorb within some time: the optimum of the fractional knapsack, an upper bound
 /// for every choice of classes.
 #[derive(Debug)]
-struct FractionalKnapsack {
+pub(super) struct FractionalKnapsack {
     /// Prefix sums of time and quantity over classes, best ratio first.
     prefix: Vec<(f64, f64)>,
     /// Quantity of each class in that order, and the sum from it to the end.
@@ -54,7 +51,7 @@ struct FractionalKnapsack {
 
 impl FractionalKnapsack {
     /// Considers classes whose CPU time is below `upper`.
-    fn new(costs: &ClassCosts, quantity: &[f64], upper: f64) -> Self {
+    pub(super) fn new(costs: &ClassCosts, quantity: &[f64], upper: f64) -> Self {
         let mut order: Vec<usize> = (0..costs.len()).filter(|&x| quantity[x] > 0.0 && costs.cpu[x] < upper).collect();
         order.sort_by(|&a, &b| (costs.cpu[a] / quantity[a]).total_cmp(&(costs.cpu[b] / quantity[b])));
         let mut sum = (0.0, 0.0);
@@ -88,7 +85,8 @@ impl FractionalKnapsack {
         untouched + self.rest[fits - 1].0 * ((next_used - time) / (next_used - used))
     }
 
-    fn within(&self, time: f64) -> f64 {
+    /// Quantity that CPUs absorb within `time`, at most.
+    pub(super) fn within(&self, time: f64) -> f64 {
         let fits = self.prefix.partition_point(|&(used, _)| used <= time);
         let (used, quantity) = self.prefix[fits - 1];
         match self.prefix.get(fits) {

@@ -6,7 +6,7 @@ use super::{
     PlacementProblem, PlacementResult, Split,
     latency_planners::{accelerators, scored},
     multilevel,
-    planners::{PAPER, outcome, placement_profile, plan},
+    planners::{PAPER, alike_profile, outcome, plan},
     scotch,
 };
 use crate::{
@@ -48,7 +48,7 @@ static SCOTCH: Declaration = Declaration {
     options: &SCOTCH_OPTIONS,
     proves: Proves::Among(&[("objective", Bearing::Question)]),
     limits: &LimitKind::PLACEMENT,
-    can_plan: |workload| placement_profile(workload).and_then(|_| installed().map(drop)),
+    can_plan: |workload| alike_profile(workload).and_then(|_| installed().map(drop)),
     ..Declaration::NEW
 };
 
@@ -70,7 +70,7 @@ static MULTILEVEL: Declaration = Declaration {
     options: &MULTILEVEL_OPTIONS,
     proves: Proves::Among(&[("objective", Bearing::Question), ("restarts", Bearing::Search)]),
     limits: &LimitKind::PLACEMENT,
-    can_plan: |workload| placement_profile(workload).map(drop),
+    can_plan: |workload| alike_profile(workload).map(drop),
     ..Declaration::NEW
 };
 

@@ -7,7 +7,7 @@
 use super::{
     DeviceKind, PlacementLimits, PlacementProblem, PlacementResult, Split, baselines,
     dp::{self, DpOptions},
-    first_plan, linearise, local_search, pipedream, smallest_memory,
+    first_plan, linearise, local_search, pipedream, smallest_memory, unequal_planner,
 };
 use crate::{
     Bearing, CannotPlan, Declaration, Infeasible, OptionKind, OptionSpec, Outcome, Planner, PlannerInfo, Problem,
@@ -68,7 +68,7 @@ const fn declared(id: &'static str, name: &'static str, summary: &'static str) -
     Declaration {
         info: PlannerInfo { id, name, paper: PAPER, summary, objective: "max_load", unit: "ms" },
         limits: &LimitKind::PLACEMENT,
-        can_plan: |workload| placement_profile(workload).map(drop),
+        can_plan: |workload| alike_profile(workload).map(drop),
         ..Declaration::NEW
     }
 }
@@ -77,6 +77,8 @@ const fn declared(id: &'static str, name: &'static str, summary: &'static str) -
 pub(crate) static DP: PlacementPlanner = PlacementPlanner {
     declaration: &Declaration {
         options: &CONTRACT_LAYERS,
+        can_plan: |workload| placement_profile(workload).map(drop),
+        other_limits: limits_of_kinds,
         proves: Proves::Among(&OF_CONTRACT_LAYERS),
         ..declared(
             "placement-dp",
@@ -88,11 +90,15 @@ pub(crate) static DP: PlacementPlanner = PlacementPlanner {
 };
 /// Optimum along one order.
 pub(crate) static LINEARISED: PlacementPlanner = PlacementPlanner {
-    declaration: &declared(
-        "placement-dpl",
-        "Placement: linearised DP",
-        "the best split along one topological order: fast, nearly optimal",
-    ),
+    declaration: &Declaration {
+        can_plan: |workload| placement_profile(workload).map(drop),
+        other_limits: limits_of_kinds,
+        ..declared(
+            "placement-dpl",
+            "Placement: linearised DP",
+            "the best split along one topological order: fast, nearly optimal",
+        )
+    },
     algorithm: ThroughputAlgorithm::Linearised,
 };
 /// Everything on one accelerator.
@@ -108,6 +114,8 @@ pub(crate) static ONE: PlacementPlanner = PlacementPlanner {
 pub(crate) static LOCAL_SEARCH: PlacementPlanner = PlacementPlanner {
     declaration: &Declaration {
         options: &RESTARTS,
+        can_plan: |workload| placement_profile(workload).map(drop),
+        other_limits: limits_of_kinds,
         proves: Proves::Among(&OF_RESTARTS),
         ..declared(
             "placement-local-search",
@@ -134,6 +142,20 @@ impl Planner for PlacementPlanner {
 
     fn plan(&self, problem: &Problem, search: &Search) -> Outcome {
         let Some(asked) = PlacementProblem::of(problem) else { return Outcome::new(Status::Infeasible) };
+        if let Some(limits) = unequal_planner::limits(&asked) {
+            let mut outcome = match self.algorithm {
+                ThroughputAlgorithm::LocalSearch => {
+                    let restarts = problem.options.number("restarts") as u32;
+                    unequal_planner::plan_locally(problem, &asked, &limits, restarts, search)
+                }
+                ThroughputAlgorithm::Linearised => {
+                    unequal_planner::plan_contiguous(problem, &asked, &limits, true, &search.plans_only())
+                }
+                _ => unequal_planner::plan_contiguous(problem, &asked, &limits, false, search),
+            };
+            outcome.statistics.seconds = search.elapsed().as_secs_f64();
+            return outcome;
+        }
         let (dag, profile, limits) = (&problem.workload.dag, &*asked.profile, asked.limits);
         // Bounds for restricted problems must not be published.
         let (quiet, narrower) = (search.quiet(), search.plans_only());
@@ -191,6 +213,24 @@ impl Planner for PlacementPlanner {
 /// A reason that a user can act on.
 pub(super) fn placement_profile(workload: &Workload) -> Result<&PlacementProfile, CannotPlan> {
     workload.placement().ok_or_else(|| "it needs times on accelerators and CPUs (a device-placement file)".into())
+}
+
+/// Limits of a workload whose accelerators are of several kinds.
+fn limits_of_kinds(workload: &Workload) -> Option<&'static [LimitKind]> {
+    let several = workload.placement().is_some_and(|profile| !profile.kinds.is_empty());
+    several.then_some(&LimitKind::OF_KINDS)
+}
+
+/// Profile of a workload whose accelerators are alike.
+///
+/// # Errors
+/// A reason that a user can act on.
+pub(super) fn alike_profile(workload: &Workload) -> Result<&PlacementProfile, CannotPlan> {
+    let profile = placement_profile(workload)?;
+    if profile.kinds.is_empty() {
+        return Ok(profile);
+    }
+    Err("it plans accelerators that are alike".into())
 }
 
 /// Outcome of an algorithm. A split that breaks a limit is reported but not returned as a plan.

@@ -207,7 +207,8 @@ impl ExplainedPlan {
         if !matches!(question.change, Change::Limit(..) | Change::EveryDegree) {
             return None;
         }
-        let plan = self.plan.clone().with_cpus_behind(self.problem.limits.devices, limits.devices);
+        let first_cpu = |limits| family::of(workload).first_cpu(limits);
+        let plan = self.plan.clone().with_cpus_behind(first_cpu(&self.problem.limits), first_cpu(limits));
         let score = check(workload, limits, &plan);
         score.is_valid().then(|| (comparable_value(&score, limits), plan))
     }

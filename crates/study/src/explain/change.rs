@@ -10,7 +10,6 @@ use plantui_core::{
         kinds::{self, KindCount},
     },
     units,
-    workload::MixedProfile,
 };
 use plantui_planners::{OptionKind, OptionSpec, OptionValue, Planner, Problem, Tunable};
 
@@ -44,7 +43,7 @@ impl Change {
             Change::Kinds(kinds) => {
                 if let Ok(workload) = kinds::over(&problem.workload, kinds) {
                     // A limit on all devices together stays.
-                    let all = [&*problem.workload, &workload].map(|own| own.mixed().map_or(0, MixedProfile::devices));
+                    let all = [&*problem.workload, &workload].map(|own| KindCount::sum(&KindCount::of(own)));
                     if problem.limits.devices >= all[0] {
                         changed.limits = problem.limits.with(LimitKind::Devices, f64::from(all[1]));
                     }
@@ -114,13 +113,10 @@ impl Change {
 
 /// Numbers of devices by kind that differ from a problem's: `+8 h100`.
 fn kinds_label(problem: &Problem, kinds: &[KindCount]) -> String {
-    let now = |id: &str| {
-        let own = problem.workload.mixed().into_iter().flat_map(|profile| &profile.kinds).find(|kind| kind.id == id);
-        own.map_or(0, |kind| i64::from(kind.count))
-    };
+    let own = KindCount::of(&problem.workload);
+    let now = |id: &str| own.iter().find(|kind| kind.id == id).map_or(0, |kind| i64::from(kind.count));
     let differs = kinds.iter().map(|kind| (i64::from(kind.count) - now(&kind.id), &kind.id));
-    let left_out = problem.workload.mixed().into_iter().flat_map(|profile| &profile.kinds);
-    let left_out = left_out.filter(|own| own.count > 0 && kinds.iter().all(|kind| kind.id != own.id));
+    let left_out = own.iter().filter(|own| own.count > 0 && kinds.iter().all(|kind| kind.id != own.id));
     let differs = differs.chain(left_out.map(|own| (-i64::from(own.count), &own.id)));
     let told: Vec<String> = differs.filter(|(more, _)| *more != 0).map(|(more, id)| format!("{more:+} {id}")).collect();
     told.join(", ")

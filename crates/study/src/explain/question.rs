@@ -100,13 +100,14 @@ impl QueryList<'_> {
     fn kinds(&mut self, more: bool) -> bool {
         let limits = &self.base.problem.limits;
         // A limit on all devices together is asked about instead.
-        let Some(profile) = self.base.problem.workload.mixed().filter(|own| own.devices() <= limits.devices) else {
+        let own = KindCount::of(&self.base.problem.workload);
+        if own.is_empty() || KindCount::sum(&own) > limits.devices {
             return false;
-        };
-        for (index, kind) in profile.kinds.iter().enumerate() {
-            let step = kind.machine.max(1);
+        }
+        for (index, kind) in own.iter().enumerate() {
+            let step = family::of(&self.base.problem.workload).machine_of(index);
             let count = if more { kind.count.checked_add(step) } else { kind.count.checked_sub(step) };
-            let mut kinds = KindCount::of(profile);
+            let mut kinds = own.clone();
             let Some(count) = count else { continue };
             kinds[index].count = count;
             // A kind without devices is left out.

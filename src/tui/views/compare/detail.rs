@@ -106,7 +106,9 @@ fn promise_kept(takes: &str, more: f64) -> String {
 fn holds_now(model: &Model, key: Key) -> Option<String> {
     let compared = model.compared(key).filter(|_| model.terms(key) == Terms::OtherLimits)?;
     let (plan, _) = compared.shown.plan()?;
-    let plan = plan.clone().with_cpus_behind(compared.shown.limits.devices, model.session.limits.devices);
+    let first_cpu = |workload, limits| family::of(workload).first_cpu(limits);
+    let now = first_cpu(&model.session.workload, &model.session.limits);
+    let plan = plan.clone().with_cpus_behind(first_cpu(&compared.shown.workload, &compared.shown.limits), now);
     let score = family::check(&model.session.workload, &model.session.limits, &plan);
     Some(match score.violations.first() {
         None => format!("✓ also valid under the limits at the left: {}", score.measure.show(score.value)),

@@ -326,6 +326,11 @@ fn row_spans(
     };
     let (stage, scored) = (&plan.stages[i], &score.stages[i]);
     let slowest = score.slowest_s.max(f64::MIN_POSITIVE);
+    // Where there are several kinds, the kind is more informative than the whole word.
+    let name = match shown.names.machines(i) {
+        "" => shown.names.long(i).to_string(),
+        kind => format!("{} {kind}", shown.names.short(i)),
+    };
     let left = match row {
         DeviceRow::Device(_, device) => {
             let at = stage.devices.iter().position(|&d| d == device).unwrap_or(0) as u32;
@@ -338,13 +343,12 @@ fn row_spans(
                 Span::styled(fit(&replica, room - 12), theme.fg(Role::Muted)),
             ]
         }
-        _ if shown.names.noun == "device" && room < LEFT => vec![
-            Span::styled("● ", hue(model, shown, i)),
-            Span::styled(fit(shown.names.long(i), room - 3), theme.bold(Role::Text)),
-        ],
+        _ if shown.names.noun == "device" && room < LEFT => {
+            vec![Span::styled("● ", hue(model, shown, i)), Span::styled(fit(&name, room - 3), theme.bold(Role::Text))]
+        }
         _ if shown.names.noun == "device" => vec![
             Span::styled("● ", hue(model, shown, i)),
-            Span::styled(fit(shown.names.long(i), LEFT - 15), theme.bold(Role::Text)),
+            Span::styled(fit(&name, LEFT - 15), theme.bold(Role::Text)),
             Span::styled(fit_right(&stage.nodes.len().to_string(), 4), theme.fg(Role::Muted)),
             Span::styled(fit(if stage.nodes.len() == 1 { " node" } else { " nodes" }, 8), theme.fg(Role::Muted)),
         ],

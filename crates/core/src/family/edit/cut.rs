@@ -91,6 +91,7 @@ impl EditContext<'_> {
 
     /// Divides the devices of a split stage. Both parts are copies of it except for their nodes.
     pub(super) fn share_devices(&self, stage: usize, first: &mut Stage, second: &mut Stage) -> Result<()> {
+        let family = family::of(self.workload);
         match &self.workload.profile {
             Profile::Layers(_) => {
                 if first.data_parallel < 2 {
@@ -106,14 +107,12 @@ impl EditContext<'_> {
             Profile::Placement(_) if first.devices.is_empty() => {}
             // CPUs are one place, which runs any number of nodes at once.
             Profile::Placement(_) if matches!(self.plan.measure, Measure::Latency { .. }) && first.on_cpus() => {}
-            Profile::Placement(_) => {
-                // Planners number CPUs after the accelerators.
-                let from = if first.on_cpus() { self.limits.devices } else { 0 };
+            Profile::Placement(_) if family.stage_kind(first).is_none() => {
+                let from = if first.on_cpus() { family.first_cpu(self.limits) } else { 0 };
                 second.devices = self.free_devices(from, 1);
             }
             Profile::Piper(_) => second.devices = self.free_devices(0, first.devices.len() as u32),
-            Profile::Mixed(_) => {
-                let family = family::of(self.workload);
+            Profile::Mixed(_) | Profile::Placement(_) => {
                 second.devices = family.devices_like(self.plan, first);
                 if second.devices.len() != first.devices.len() {
                     let (wanted, kind) = (first.devices.len(), family.stage_kind(first).unwrap_or("its kind"));

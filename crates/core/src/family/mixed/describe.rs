@@ -3,7 +3,11 @@
 use super::layout;
 use crate::{
     cluster::Limits,
-    family::describe::{Amount, Describe, Detail, FamilyFigure, StageTraffic, runs},
+    family::{
+        describe::{Amount, Describe, Detail, FamilyFigure, StageTraffic, runs},
+        kinds::KindCount,
+        platform::Platform,
+    },
     plan::{Plan, Stage},
     units,
     workload::{
@@ -147,7 +151,6 @@ impl Describe for MixedProfile {
 impl MixedProfile {
     /// Kinds with their devices: `32 a100-40, 96 v100-16`.
     pub fn kinds_text(&self) -> String {
-        let kinds = self.kinds.iter().map(|kind| format!("{} {}", kind.count, kind.id));
-        kinds.collect::<Vec<_>>().join(", ")
+        KindCount::text(&self.kind_counts())
     }
 }

@@ -1,23 +1,20 @@
 //! Numbers of devices by kind as dials of a workload. A model keeps its other dials, and its costs are derived again.
 
 use crate::{
-    cluster::MOST_DEVICES,
     family::{
         dial::{Dial, DialError},
-        kinds::KindCount,
+        kinds::{self, KindCount},
         of,
+        platform::Platform,
     },
     text::printable,
-    units,
     workload::{
         Profile, TrainingProfile, Workload,
-        mixed::{DeviceKind, MOST_KINDS, MixedOrigin, MixedProfile},
+        mixed::{MixedOrigin, MixedProfile},
         sailor::{SailorTables, ZoneDevices},
     },
 };
 
-/// Names of the dials, one for each kind.
-const IDS: [&str; MOST_KINDS] = ["kind-1", "kind-2", "kind-3", "kind-4"];
 /// Dials of the model that all kinds share.
 const OF_MODEL: [&str; 3] = ["sequence-length", "precision", "reserve"];
 
@@ -78,22 +75,9 @@ pub(super) fn model(profile: &MixedProfile) -> Option<&TrainingProfile> {
 
 /// Dials of a profile: a number of devices for each kind, and those of the model.
 pub(super) fn dials(profile: &MixedProfile) -> Vec<Dial> {
-    let of_kind = |(id, kind): (&'static str, &DeviceKind)| {
-        let step = |machines: u32| {
-            let step = machines.saturating_mul(kind.machine.max(1));
-            [kind.count.saturating_sub(step), kind.count.saturating_add(step).min(MOST_DEVICES)].map(|n| n.to_string())
-        };
-        Dial {
-            id,
-            label: kind.id.clone().into(),
-            help: "devices of this kind, at most",
-            value: kind.count.to_string(),
-            steps: [step(1), step(4)],
-        }
-    };
-    let kinds = IDS.into_iter().zip(&profile.kinds).map(of_kind);
+    let own = kinds::dials(&profile.kind_counts(), profile.kinds.iter().map(|kind| kind.machine));
     let shared = model(profile).into_iter().flat_map(crate::family::Family::dials);
-    kinds.chain(shared.filter(|dial| OF_MODEL.contains(&dial.id))).collect()
+    own.into_iter().chain(shared.filter(|dial| OF_MODEL.contains(&dial.id))).collect()
 }
 
 /// Changes a dial.
@@ -106,20 +90,8 @@ pub(super) fn turned(
     id: &str,
     value: &str,
 ) -> Result<Workload, DialError> {
-    if let Some(kind) = IDS.iter().position(|own| *own == id).filter(|&kind| kind < profile.kinds.len()) {
-        let count = match value.trim() {
-            "0" => 0,
-            value => units::parse_count(value).map_err(|error| DialError(error.to_string()))?,
-        };
-        if count > MOST_DEVICES {
-            return Err(DialError(format!("{count} devices are more than {MOST_DEVICES}")));
-        }
-        let mut kinds = KindCount::of(profile);
-        kinds[kind].count = count;
-        if kinds.iter().all(|kind| kind.count == 0) {
-            return Err(DialError("one device at least must be left".into()));
-        }
-        return on_kinds(workload, profile, &kinds);
+    if let Some(asked) = kinds::turned(profile.kind_counts(), id, value) {
+        return on_kinds(workload, profile, &asked?);
     }
     if !OF_MODEL.contains(&id) {
         return Err(DialError(format!("{} has no setting `{}`", workload.name, printable(id))));
@@ -140,5 +112,5 @@ pub(super) fn with_model(
         return Err(DialError(format!("{} has measured costs, which nothing changes", workload.name)));
     };
     let changed = change(&of_model(workload, own))?;
-    of(&changed).on_kinds(&changed, &KindCount::of(profile))
+    of(&changed).on_kinds(&changed, &profile.kind_counts())
 }

@@ -24,10 +24,7 @@ use super::{
 };
 use crate::{
     cluster::{LimitKind, Limits, MOST_DEVICES},
-    plan::{
-        Measure, Plan, Score, Stage,
-        document::{KindPart, TrainingPart},
-    },
+    plan::{Measure, Plan, Score, Stage, document::TrainingPart},
     simulate::{Pipeline, SimulatorSettings},
     workload::{
         NodeIndex, Workload,
@@ -55,13 +52,17 @@ impl Platform for MixedProfile {
         dials::on_kinds(workload, self, kinds)
     }
 
-    fn kind_parts(&self) -> Vec<KindPart> {
-        let part = |kind: &DeviceKind| KindPart {
+    fn kind_counts(&self) -> Vec<KindCount> {
+        let own = |kind: &DeviceKind| KindCount {
             id: kind.id.clone(),
-            devices: kind.count,
+            count: kind.count,
             price_per_hour: kind.price_per_hour,
         };
-        self.kinds.iter().map(part).collect()
+        self.kinds.iter().map(own).collect()
+    }
+
+    fn machine_of(&self, kind: usize) -> u32 {
+        self.kinds[kind].machine.max(1)
     }
 }
 

@@ -22,13 +22,15 @@ const FEASIBILITY_TOLERANCE: f64 = 1e-12;
 pub struct AcceleratorMemory {
     /// Unit that sizes are rounded to; `None` if they are not rounded.
     unit_bytes: Option<f64>,
+    /// Possible error of a sum, relative to the memory.
+    slack: f64,
     limit_bytes: f64,
 }
 
 impl AcceleratorMemory {
     /// Memory limit for the nodes of a profile. `O(nodes)`.
     pub fn new(profile: &PlacementProfile, memory_bytes: f64) -> Self {
-        let as_it_is = AcceleratorMemory { unit_bytes: None, limit_bytes: memory_bytes };
+        let as_it_is = AcceleratorMemory { unit_bytes: None, slack: 0.0, limit_bytes: memory_bytes };
         if memory_bytes.is_infinite() || (memory_bytes < WHOLE && has_whole_sizes(profile)) {
             return as_it_is;
         }
@@ -39,8 +41,16 @@ impl AcceleratorMemory {
             return as_it_is;
         }
         let slack = FEASIBILITY_TOLERANCE + profile.nodes.len() as f64 * f64::EPSILON;
-        let limit = (memory_bytes * (1.0 + slack) / unit).floor() * unit;
-        AcceleratorMemory { unit_bytes: Some(unit), limit_bytes: limit.min(f64::MAX) }
+        let rounded = AcceleratorMemory { unit_bytes: Some(unit), slack, limit_bytes: 0.0 };
+        AcceleratorMemory { limit_bytes: rounded.limit_of(memory_bytes), ..rounded }
+    }
+
+    /// Limit for the sum of rounded sizes on an accelerator with another memory, at most this one's.
+    pub fn limit_of(&self, memory_bytes: f64) -> f64 {
+        self.unit_bytes.map_or(memory_bytes, |unit| {
+            let units = (memory_bytes * (1.0 + self.slack) / unit).floor();
+            (units * unit).min(f64::MAX)
+        })
     }
 
     /// Limit for the sum of rounded sizes on an accelerator; infinite if unlimited.
@@ -53,9 +63,9 @@ impl AcceleratorMemory {
         self.unit_bytes.map_or(size_bytes, |unit| (size_bytes / unit).round() * unit)
     }
 
-    /// True if nodes with this sum of rounded sizes fit on one accelerator.
-    pub(crate) fn fits(&self, counted_bytes: f64) -> bool {
-        counted_bytes <= self.limit_bytes
+    /// True if nodes with this sum of rounded sizes fit on an accelerator with a memory, at most the largest.
+    pub(crate) fn fits(&self, counted_bytes: f64, memory_bytes: f64) -> bool {
+        counted_bytes <= self.limit_of(memory_bytes)
     }
 
     /// Profile with rounded sizes, to plan with: any sum of them within [`AcceleratorMemory::limit_bytes`] fits.
@@ -98,7 +108,7 @@ mod tests {
         let sum = |sizes: &mut dyn Iterator<Item = &f64>| sizes.fold(0.0, |sum, &size| sum + memory.counted(size));
         let (up, down) = (sum(&mut sizes.iter()), sum(&mut sizes.iter().rev()));
         assert_eq!(up, down, "{sizes:?} in {memory_bytes}");
-        memory.fits(up)
+        memory.fits(up, memory_bytes)
     }
 
     #[test]

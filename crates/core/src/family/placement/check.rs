@@ -4,7 +4,8 @@
 //! its nodes' choices. The load of a CPU is the sum of its nodes' CPU times. The load of an accelerator is the sum of
 //! its nodes' accelerator times and of transfers. It pays the transfer of each of its nodes with an edge that leaves
 //! the device, and of each outside node with an edge into it: once per producing node, not per edge. A transfer belongs
-//! to the pass of its producer. `O(nodes + edges)`.
+//! to the pass of its producer. An accelerator of a kind with another speed takes its nodes' times divided by it; the
+//! transfers stay. `O(nodes + edges)`.
 //!
 //! Times in the file are taken as milliseconds, as in its authors' files, and scored in seconds.
 
@@ -29,7 +30,7 @@ pub(crate) fn check(
     if let Measure::Latency { subgraphs } = plan.measure {
         return check_latency::check(workload, profile, limits, plan, subgraphs, stage_of, score);
     }
-    let memory = AcceleratorMemory::new(profile, limits.memory_limit());
+    let memory = profile.accelerator_memory(limits);
     let (mut accelerators, mut cpus) = (0, 0);
     for (i, stage) in plan.stages.iter().enumerate() {
         if stage.data_parallel != 1 || stage.tensor_parallel != 1 {
@@ -44,13 +45,10 @@ pub(crate) fn check(
         }
         kinds(workload, profile, stage, i, cpu, &mut score.violations);
         let scored = load(workload, profile, stage, i, cpu, stage_of);
-        if !cpu && !memory.fits(counted_bytes(profile, stage, &memory)) {
+        let limit_bytes = profile.memory_on(limits, stage);
+        if !cpu && !memory.fits(counted_bytes(profile, stage, &memory), limit_bytes) {
             let needed_bytes = scored.memory_bytes;
-            score.violations.push(Violation::OutOfMemory {
-                stage: i + 1,
-                needed_bytes,
-                limit_bytes: limits.memory_limit(),
-            });
+            score.violations.push(Violation::OutOfMemory { stage: i + 1, needed_bytes, limit_bytes });
         }
         score.stages.push(scored);
     }
@@ -60,7 +58,7 @@ pub(crate) fn check(
     if cpus > limits.cpus {
         score.violations.push(Violation::TooManyCpus { used: cpus, cpus: limits.cpus });
     }
-    devices(limits, plan, &mut score.violations);
+    devices(profile, limits, plan, &mut score.violations);
     classes(workload, profile, stage_of, Some, &mut score.violations);
     let most = |part: fn(&StageScore) -> f64| score.stages.iter().map(part).fold(0.0, f64::max);
     score.slowest_s = most(|stage| stage.load_s);
@@ -75,11 +73,14 @@ pub(crate) fn check(
     }
 }
 
-/// Checks that every stage names one existing device of its own. A plan that names none at all leaves the numbers open.
-fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
-    if plan.stages.iter().all(|stage| stage.devices.is_empty()) {
+/// Checks that every stage names one existing device of its own. A plan that names none at all leaves the numbers open,
+/// if accelerators are alike.
+fn devices(profile: &PlacementProfile, limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
+    if profile.kinds.is_empty() && plan.stages.iter().all(|stage| stage.devices.is_empty()) {
         return;
     }
+    let accelerators = profile.accelerators(limits);
+    let all = accelerators.saturating_add(limits.cpus);
     let mut taken = std::collections::BTreeMap::new();
     for (i, stage) in plan.stages.iter().enumerate() {
         let mut refuse = |problem: String| violations.push(Violation::DeviceList { stage: i + 1, problem });
@@ -87,14 +88,13 @@ fn devices(limits: &Limits, plan: &Plan, violations: &mut Vec<Violation>) {
             refuse(format!("lists {} devices, must list one", stage.devices.len()));
         }
         for &device in &stage.devices {
-            if device >= limits.all_devices() {
-                refuse(format!("device {device} does not exist: there are {}, counted from 0", limits.all_devices()));
-            } else if stage.on_cpus() && device < limits.devices {
-                refuse(check_latency::no_cpu(device, limits));
-            } else if !stage.on_cpus() && device >= limits.devices {
+            if device >= all {
+                refuse(format!("device {device} does not exist: there are {all}, counted from 0"));
+            } else if stage.on_cpus() && device < accelerators {
+                refuse(check_latency::no_cpu(device, accelerators, limits.cpus));
+            } else if !stage.on_cpus() && device >= accelerators {
                 refuse(format!(
-                    "device {device} is a CPU: accelerators have numbers from 0, and there are {}",
-                    limits.devices
+                    "device {device} is a CPU: accelerators have numbers from 0, and there are {accelerators}"
                 ));
             }
             if let Some(first) = taken.insert(device, i) {
@@ -143,11 +143,13 @@ fn load(
 ) -> StageScore {
     let mut scored = StageScore { in_flight: 1, ..StageScore::default() };
     let mut received = BTreeSet::new();
+    let speed = profile.speed_on(stage);
     for &node in &stage.nodes {
         let Some(cost) = profile.nodes.get(node.index()) else { continue };
-        let mut backward = if cost.backward { cost.compute(cpu) } else { 0.0 };
+        let compute = cost.compute(cpu) / speed;
+        let mut backward = if cost.backward { compute } else { 0.0 };
         scored.backward_compute_s += backward * SECONDS;
-        let mut own = NodeScore { compute_s: cost.compute(cpu), ..NodeScore::default() };
+        let mut own = NodeScore { compute_s: compute, ..NodeScore::default() };
         if !cpu {
             own.memory_bytes = cost.size_bytes;
             if workload.successors(node).any(|w| stage_of[w.index()] != Some(index)) {

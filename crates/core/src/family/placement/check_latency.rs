@@ -9,7 +9,6 @@
 use std::collections::BTreeMap;
 
 use super::{
-    accelerator_memory::AcceleratorMemory,
     check::{classes, kinds},
     single_sample::{self, WaitCycle},
 };
@@ -32,7 +31,7 @@ pub(crate) fn check(
     for (i, stage) in plan.stages.iter().enumerate() {
         kinds(workload, profile, stage, i, stage.on_cpus(), &mut score.violations);
     }
-    let accelerators = devices(limits, plan, subgraphs, &mut score.violations);
+    let accelerators = devices(profile, limits, plan, subgraphs, &mut score.violations);
     let bytes = memory(profile, limits, plan, &accelerators, stage_of, &mut score.violations);
     // All CPUs are one place; the stages of one accelerator are another.
     let place = |stage: usize| match accelerators[stage] {
@@ -68,7 +67,14 @@ pub(crate) fn check(
 }
 
 /// Accelerator of every stage, `None` for stages on CPUs. Reports those that do not exist or are used too often.
-fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mut Vec<Violation>) -> Vec<Option<u32>> {
+fn devices(
+    profile: &PlacementProfile,
+    limits: &Limits,
+    plan: &Plan,
+    subgraphs: Option<u32>,
+    violations: &mut Vec<Violation>,
+) -> Vec<Option<u32>> {
+    let all = profile.accelerators(limits);
     let mut stages_on: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     let mut accelerators = vec![];
     for (i, stage) in plan.stages.iter().enumerate() {
@@ -90,7 +96,7 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
     if limits.cpus == 0 && plan.stages.iter().any(Stage::on_cpus) {
         violations.push(Violation::TooManyCpus { used: 1, cpus: 0 });
     }
-    cpu_numbers(limits, plan, &stages_on, violations);
+    cpu_numbers(all, limits.cpus, plan, &stages_on, violations);
     let most = subgraphs.unwrap_or(1);
     for (&device, stages) in &stages_on {
         match subgraphs {
@@ -108,33 +114,39 @@ fn devices(limits: &Limits, plan: &Plan, subgraphs: Option<u32>, violations: &mu
         violations.push(Violation::TooManyDevices { used: stages_on.len() as u32, devices: limits.devices });
     } else if let Some((&device, stages)) =
         // A stage without a device is already reported; its number here is artificial.
-        stages_on.range(limits.devices..).find(|(_, stages)| !plan.stages[stages[0]].devices.is_empty())
+        stages_on.range(all..).find(|(_, stages)| !plan.stages[stages[0]].devices.is_empty())
     {
-        let problem = format!("device {device} is not an accelerator: there are {}, counted from 0", limits.devices);
+        let problem = format!("device {device} is not an accelerator: there are {all}, counted from 0");
         violations.push(Violation::DeviceList { stage: stages[0] + 1, problem });
     }
     accelerators
 }
 
 /// Checks that CPUs have the numbers after the accelerators.
-fn cpu_numbers(limits: &Limits, plan: &Plan, stages_on: &BTreeMap<u32, Vec<usize>>, violations: &mut Vec<Violation>) {
-    let cpus = limits.devices..limits.all_devices();
+fn cpu_numbers(
+    accelerators: u32,
+    cpus: u32,
+    plan: &Plan,
+    stages_on: &BTreeMap<u32, Vec<usize>>,
+    violations: &mut Vec<Violation>,
+) {
+    let numbers = accelerators..accelerators.saturating_add(cpus);
     for (i, stage) in plan.stages.iter().enumerate().filter(|(_, stage)| stage.on_cpus()) {
         let Some(device) = stage.devices.first() else { continue };
         let problem = match stages_on.get(device) {
             Some(other) => format!("is on CPUs, but its device is the accelerator of stage {}", other[0] + 1),
             // If there are no CPUs, that is already reported.
-            None if cpus.is_empty() || cpus.contains(device) => continue,
-            None => no_cpu(*device, limits),
+            None if numbers.is_empty() || numbers.contains(device) => continue,
+            None => no_cpu(*device, accelerators, cpus),
         };
         violations.push(Violation::DeviceList { stage: i + 1, problem });
     }
 }
 
 /// Reason why a number is not that of a CPU.
-pub(crate) fn no_cpu(device: u32, limits: &Limits) -> String {
-    let what = if device < limits.devices { "an accelerator" } else { "no device" };
-    let (first, last) = (limits.devices, limits.all_devices().saturating_sub(1));
+pub(crate) fn no_cpu(device: u32, accelerators: u32, cpus: u32) -> String {
+    let what = if device < accelerators { "an accelerator" } else { "no device" };
+    let (first, last) = (accelerators, accelerators.saturating_add(cpus).saturating_sub(1));
     let numbers = if first < last { format!("{first} to {last}") } else { first.to_string() };
     format!("is on CPUs, but its device {device} is {what}: CPUs have the numbers after the accelerators, {numbers}")
 }
@@ -148,7 +160,7 @@ fn memory(
     stage_of: &[Option<usize>],
     violations: &mut Vec<Violation>,
 ) -> Vec<f64> {
-    let memory = AcceleratorMemory::new(profile, limits.memory_limit());
+    let memory = profile.accelerator_memory(limits);
     // By device: its bytes, and the bytes as `memory` counts them.
     let mut bytes: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for (node, stage) in profile.nodes.iter().zip(stage_of) {
@@ -158,10 +170,13 @@ fn memory(
             *counted += memory.counted(node.size_bytes);
         }
     }
-    for (&device, &(needed_bytes, _)) in bytes.iter().filter(|(_, (_, counted))| !memory.fits(*counted)) {
-        let limit_bytes = limits.memory_limit();
+    for (&device, &(needed_bytes, counted)) in &bytes {
         let stages: Vec<usize> =
             (0..plan.stages.len()).filter(|&i| accelerators[i] == Some(device)).map(|i| i + 1).collect();
+        let limit_bytes = stages.first().map_or(f64::INFINITY, |&i| profile.memory_on(limits, &plan.stages[i - 1]));
+        if memory.fits(counted, limit_bytes) {
+            continue;
+        }
         violations.push(match stages.as_slice() {
             [stage] => Violation::OutOfMemory { stage: *stage, needed_bytes, limit_bytes },
             _ => Violation::SharedMemory { stages, needed_bytes, limit_bytes },

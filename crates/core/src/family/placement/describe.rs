@@ -101,6 +101,9 @@ impl Describe for PlacementProfile {
             1 => "1 node needs a CPU".to_string(),
             bound => format!("{bound} nodes need a CPU"),
         });
+        if !self.kinds.is_empty() {
+            facts.push(self.kinds_text());
+        }
         facts.join(" · ")
     }
 
@@ -147,6 +150,10 @@ impl Describe for PlacementProfile {
 
     fn is_backward(&self, node: NodeIndex) -> bool {
         self.nodes.get(node.index()).is_some_and(|cost| cost.backward)
+    }
+
+    fn stage_kind(&self, stage: &Stage) -> Option<&str> {
+        self.kind_on(stage).map(|kind| kind.id.as_str())
     }
 
     fn stages_are_devices(&self) -> bool {

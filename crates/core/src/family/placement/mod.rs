@@ -4,6 +4,7 @@ pub mod accelerator_memory;
 pub(crate) mod check;
 mod check_latency;
 mod describe;
+mod kinds;
 mod offers;
 mod program;
 mod sample_program;
@@ -14,15 +15,29 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{CheckContext, Family, platform::Platform};
+use super::{
+    CheckContext, Family,
+    dial::{Dial, DialError},
+    kinds::KindCount,
+    platform::Platform,
+};
 use crate::{
     cluster::{LimitKind, Limits},
-    plan::{Measure, Plan, Score},
+    plan::{Measure, Plan, Score, Stage},
     simulate::{Pipeline, SimulatorSettings},
+    text::printable,
     workload::{NodeIndex, PlacementProfile, Workload, placement::ACCELERATOR},
 };
 
-impl Platform for PlacementProfile {}
+impl Platform for PlacementProfile {
+    fn kind_counts(&self) -> Vec<KindCount> {
+        kinds::counts(self)
+    }
+
+    fn on_kinds(&self, workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialError> {
+        kinds::on_kinds(workload, self, kinds)
+    }
+}
 
 impl Family for PlacementProfile {
     fn id(&self) -> &'static str {
@@ -30,7 +45,7 @@ impl Family for PlacementProfile {
     }
 
     fn limits(&self) -> &'static [LimitKind] {
-        &LimitKind::PLACEMENT
+        if self.kinds.is_empty() { &LimitKind::PLACEMENT } else { &LimitKind::OF_KINDS }
     }
 
     fn field(&self, kind: LimitKind) -> Option<&'static str> {
@@ -40,6 +55,28 @@ impl Family for PlacementProfile {
             LimitKind::Memory => Some("maxSizePerFPGA"),
             _ => None,
         }
+    }
+
+    fn dials(&self) -> Vec<Dial> {
+        super::kinds::dials(&self.kind_counts(), self.kinds.iter().map(|_| 1))
+    }
+
+    fn turned(&self, workload: &Workload, id: &str, value: &str) -> Result<Workload, DialError> {
+        let asked = super::kinds::turned(self.kind_counts(), id, value);
+        let unknown = || Err(DialError(format!("{} has no setting `{}`", workload.name, printable(id))));
+        asked.map_or_else(unknown, |kinds| self.on_kinds(workload, &kinds?))
+    }
+
+    fn first_cpu(&self, limits: &Limits) -> u32 {
+        self.accelerators(limits)
+    }
+
+    fn memory_limit(&self, limits: &Limits, stage: &Stage) -> f64 {
+        self.memory_on(limits, stage)
+    }
+
+    fn devices_like(&self, plan: &Plan, stage: &Stage) -> Vec<u32> {
+        kinds::free_devices(self, plan, stage)
     }
 
     fn measures(&self, options: &BTreeMap<String, Value>) -> Vec<Measure> {
@@ -65,7 +102,8 @@ impl Family for PlacementProfile {
     }
 
     fn numbered(&self, plan: Plan, accelerators: Option<u32>) -> Plan {
-        plan.with_devices_by_kind(accelerators.unwrap_or(0))
+        // A number tells the kind of an accelerator, which no order does.
+        if self.kinds.is_empty() { plan.with_devices_by_kind(accelerators.unwrap_or(0)) } else { plan }
     }
 
     fn example_choice(&self, _node: NodeIndex) -> &str {

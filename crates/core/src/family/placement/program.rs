@@ -19,9 +19,10 @@ pub(crate) fn pipeline(workload: &Workload, profile: &PlacementProfile, limits: 
     for (index, planned) in plan.stages.iter().enumerate() {
         let mut stage = PipelineStage { replicas: 1, devices: 1, ..PipelineStage::default() };
         let (mut forward, mut backward) = (vec![], vec![]);
+        let speed = profile.speed_on(planned);
         for (&node, choice) in planned.nodes.iter().zip(&planned.choices) {
             let Some(cost) = profile.nodes.get(node.index()) else { continue };
-            let time_s = SECONDS * if *choice == Choice::Cpu { cost.cpu_time } else { cost.accelerator_time };
+            let time_s = SECONDS * cost.compute(*choice == Choice::Cpu) / speed;
             if cost.backward { &mut backward } else { &mut forward }.push(time_s);
             if *choice != Choice::Cpu {
                 stage.fixed_bytes += cost.size_bytes;

@@ -41,7 +41,7 @@ pub fn of(dag: &Dag, profile: &PlacementProfile, plan: &Plan, subgraphs: bool) -
         }
     }
     for (index, part) in parts.iter_mut().enumerate() {
-        price(dag, profile, part, index, plan.stages[part.stage].on_cpus(), &part_of);
+        price(dag, profile, part, index, &plan.stages[part.stage], &part_of);
     }
     let crossing = dag.edges().iter().filter_map(|&(u, v)| part_of[u as usize].zip(part_of[v as usize]));
     let mut waits: Vec<(usize, usize)> = crossing.filter(|(from, to)| from != to).collect();
@@ -84,13 +84,14 @@ fn price(
     profile: &PlacementProfile,
     part: &mut SamplePart,
     index: usize,
-    cpu: bool,
+    stage: &Stage,
     part_of: &[Option<usize>],
 ) {
+    let (cpu, speed) = (stage.on_cpus(), profile.speed_on(stage));
     let outside = |other: &usize| part_of[*other].is_some_and(|part| part != index);
     let mut received: Vec<usize> = vec![];
     for (&node, cost) in part.nodes.iter().zip(&mut part.costs) {
-        cost.compute = profile.nodes[node].compute(cpu);
+        cost.compute = profile.nodes[node].compute(cpu) / speed;
         if cpu {
             continue;
         }

@@ -5,7 +5,8 @@
 //! { "totalLatency": x, "fpgas": [ { "nodes": [ids] } ], "cpus": [ { "nodes": [ids] } ] }
 //! ```
 //!
-//! The loads of devices are ignored. A negative value means unknown in the published program. Devices are written from
+//! Where accelerators are of several kinds, the list names all of them in the order of their numbers, those without nodes
+//! too. The loads of devices are ignored. A negative value means unknown in the published program. Devices are written from
 //! the last stage to the first, as by that program. The order between accelerators and CPUs is lost, so reading sorts
 //! the devices along the edges of the forward pass, if these have an order. `O(n + m)`.
 
@@ -129,30 +130,38 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         return Err(LoadError::file(source, problem, "check it with its own workload"));
     };
     let file = SplitFile::read(text, source, &workload.nodes)?;
+    let known = profile.kinds.iter().map(|kind| kind.count as usize).sum::<usize>();
+    if !profile.kinds.is_empty() && file.accelerators.len() != known {
+        let problem = format!("lists {} accelerators, and {} has {known}", file.accelerators.len(), workload.name);
+        let repair = "list them in the order of their kinds, with no nodes where one is idle";
+        return Err(LoadError::at(source, "fpgas", problem, repair));
+    }
     let cpus = file.cpus.iter().filter(|nodes| !nodes.is_empty()).count();
-    let devices = file.accelerators.into_iter().map(|nodes| (nodes, Choice::Accelerator));
-    let devices =
-        devices.chain(file.cpus.into_iter().map(|nodes| (nodes, Choice::Cpu))).filter(|(nodes, _)| !nodes.is_empty());
-    let mut devices: Vec<(Vec<NodeIndex>, Choice)> = devices.collect();
+    let listed = file.accelerators.len() as u32;
+    let devices = (0..).zip(file.accelerators).map(|(number, nodes)| (nodes, Choice::Accelerator, number));
+    let devices = devices.chain((listed..).zip(file.cpus).map(|(number, nodes)| (nodes, Choice::Cpu, number)));
+    let mut devices: Vec<ListedDevice> = devices.filter(|(nodes, ..)| !nodes.is_empty()).collect();
     in_order(workload, profile, &mut devices);
     let measure = match file.total_latency {
         Some(_) if file.max_load.is_none() => Measure::Latency { subgraphs: None },
         _ => Measure::MaxLoad,
     };
     let mut plan = Plan { measure, ..Plan::default() };
-    let accelerators = devices.iter().filter(|(_, choice)| *choice == Choice::Accelerator).count() as u32;
+    let accelerators = devices.iter().filter(|(_, choice, _)| *choice == Choice::Accelerator).count() as u32;
     let accelerators = workload.limits.devices().unwrap_or(0).max(accelerators);
-    for (nodes, choice) in devices {
+    for (nodes, choice, number) in devices {
         let choices = vec![choice; nodes.len()];
-        plan.stages.push(Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![] });
+        plan.stages.push(Stage { nodes, choices, data_parallel: 1, tensor_parallel: 1, devices: vec![number] });
     }
+    let alike = profile.kinds.is_empty();
+    let plan = if alike { plan.with_devices_by_kind(accelerators) } else { plan };
     let value = if measure == Measure::MaxLoad { file.max_load } else { file.total_latency };
     let mut notes = vec![];
     if cpus > 1 && measure == Measure::MaxLoad {
         notes.push("each CPU is a device of its own; the published evaluation sums over all CPUs".to_string());
     }
     Ok(LoadedPlan {
-        plan: plan.with_devices_by_kind(accelerators),
+        plan,
         limits: GivenLimits::default(),
         planner: None,
         recipe: None,
@@ -162,20 +171,23 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         figures: Figures::default(),
         kind: "placement split",
         notes,
-        accelerators: Some(accelerators),
+        accelerators: Some(accelerators).filter(|_| alike),
     })
 }
 
+/// Nodes of a device, its kind, and its number in the lists.
+type ListedDevice = (Vec<NodeIndex>, Choice, u32);
+
 /// Sorts devices along the data flow, if that is possible.
-fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(Vec<NodeIndex>, Choice)>) {
+fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<ListedDevice>) {
     let mut device_of = vec![None; workload.nodes.len()];
-    for (d, (nodes, _)) in devices.iter().enumerate() {
+    for (d, (nodes, ..)) in devices.iter().enumerate() {
         nodes.iter().for_each(|node| device_of[node.index()] = Some(d as u32));
     }
     let forward = |v: NodeIndex| device_of[v.index()].filter(|_| !profile.nodes[v].backward);
     let crossing = workload.edges().filter_map(|(u, v)| forward(u).zip(forward(v)));
     if let Ok(order) = Dag::new(devices.len(), crossing.filter(|(from, to)| from != to).collect()) {
-        let mut taken: Vec<Option<(Vec<NodeIndex>, Choice)>> = devices.drain(..).map(Some).collect();
+        let mut taken: Vec<Option<ListedDevice>> = devices.drain(..).map(Some).collect();
         devices.extend(order.topological_order().iter().filter_map(|&d| taken[d as usize].take()));
     }
 }
@@ -185,20 +197,26 @@ fn in_order(workload: &Workload, profile: &PlacementProfile, devices: &mut Vec<(
 /// latency.
 pub fn to_json(workload: &Workload, plan: &Plan, score: &Score) -> String {
     let latency = matches!(plan.measure, Measure::Latency { .. });
-    let of_kind = |cpu: bool| -> Vec<OutDevice> {
-        let stages = plan.stages.iter().zip(&score.stages).rev().filter(|(stage, _)| stage.on_cpus() == cpu);
-        stages
-            .map(|(stage, scored)| {
-                let mut nodes: Vec<NodeId> = stage.nodes.iter().map(|&node| workload.nodes[node].id).collect();
-                nodes.sort_unstable();
-                OutDevice { load: (!latency).then_some(scored.load_s / SECONDS), nodes }
-            })
-            .collect()
+    let device = |place: usize| {
+        let mut nodes: Vec<NodeId> = plan.stages[place].nodes.iter().map(|&node| workload.nodes[node].id).collect();
+        nodes.sort_unstable();
+        OutDevice { load: (!latency).then_some(score.stages[place].load_s / SECONDS), nodes }
     };
+    let on = |place: &usize, cpu: bool| plan.stages[*place].on_cpus() == cpu;
+    let places = 0..plan.stages.len();
+    let of_kind = |cpu: bool| places.clone().rev().filter(|place| on(place, cpu)).map(device).collect();
+    let kinds = workload.placement().map_or(&[][..], |profile| &profile.kinds);
+    let numbers = 0..kinds.iter().map(|kind| kind.count).sum();
+    let numbered = |number: u32| {
+        let place =
+            places.clone().find(|place| on(place, false) && plan.stages[*place].devices.first() == Some(&number));
+        place.map_or(OutDevice { load: (!latency).then_some(0.0), nodes: vec![] }, device)
+    };
+    let accelerators = if kinds.is_empty() { of_kind(false) } else { numbers.map(numbered).collect() };
     let out = OutSplit {
         max_load: (!latency).then_some(score.slowest_s / SECONDS),
         total_latency: Some(score.value).filter(|value| latency && value.is_finite()),
-        fpgas: of_kind(false),
+        fpgas: accelerators,
         cpus: of_kind(true),
     };
     serde_json::to_string_pretty(&out).expect("numbers and lists are JSON") + "\n"

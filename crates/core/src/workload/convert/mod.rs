@@ -42,6 +42,9 @@ pub enum ConversionError {
     /// A node does not run on a single device.
     #[error("{0} has no mode at tensor degree 1, and an accelerator is one device")]
     NoPlainMode(String),
+    /// The accelerators are not alike.
+    #[error("its accelerators are of several kinds, and the stages of a pipeline are on devices that are alike")]
+    UnequalAccelerators,
     /// A node runs only on CPUs.
     #[error("{0} cannot run on an accelerator, and stages run on nothing else")]
     NoAccelerator(String),
@@ -61,8 +64,12 @@ impl ConversionDirection {
     pub fn of(workload: &Workload) -> Option<ConversionDirection> {
         match &workload.profile {
             Profile::Piper(_) => Some(ConversionDirection::ToPlacement),
-            Profile::Placement(_) => Some(ConversionDirection::ToPipeline),
-            Profile::Operators(_) | Profile::Layers(_) | Profile::Training(_) | Profile::Mixed(_) => None,
+            Profile::Placement(profile) if profile.kinds.is_empty() => Some(ConversionDirection::ToPipeline),
+            Profile::Placement(_)
+            | Profile::Operators(_)
+            | Profile::Layers(_)
+            | Profile::Training(_)
+            | Profile::Mixed(_) => None,
         }
     }
 }

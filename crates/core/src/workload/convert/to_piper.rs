@@ -32,6 +32,9 @@ use crate::{
 // Long: one pass over nodes and edges, which share their sums.
 pub fn to_piper(workload: &Workload, microbatches: u32, bandwidth: f64) -> Result<Conversion, ConversionError> {
     let profile = workload.placement().ok_or(ConversionError::NoPlacement)?;
+    if !profile.kinds.is_empty() {
+        return Err(ConversionError::UnequalAccelerators);
+    }
     if let Some(node) = profile.nodes.iter().position(|node| !node.supported) {
         let label = workload.nodes[node].label();
         return Err(ConversionError::NoAccelerator(label.to_string()));

@@ -9,6 +9,12 @@
 //!
 //! The cost of sending a node's output is a property of the node. The file repeats it on every edge out of the node, so
 //! the edges must agree. Parallel edges are read as one, with a finding. An "FPGA" is any accelerator.
+//!
+//! Accelerators that are not all alike take the place of `maxFPGAs` and `maxSizePerFPGA`; the published files have none:
+//!
+//! ```text
+//! "accelerators": [ { "kind": "a100", "count": 2, "speed": 1, "maxSize": bytes } ]
+//! ```
 
 use std::fmt;
 
@@ -29,9 +35,10 @@ use crate::{
         error::{printable, single_line},
     },
     workload::{
+        mixed::MOST_KINDS,
         node::{Node, NodeId},
         node_index::NodeIndex,
-        placement::{PlacementNode, PlacementProfile},
+        placement::{AcceleratorKind, PlacementNode, PlacementProfile},
         profiled::{Profile, Provenance, Workload},
         recipe::Recipe,
     },
@@ -39,6 +46,8 @@ use crate::{
 
 /// Maximum number of accelerators, and of CPUs, in a file.
 pub const MAX_DEVICES: f64 = 10_000.0;
+/// Speeds of an accelerator.
+pub const SPEEDS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
 /// Maximum difference between the costs on the edges out of one node.
 pub const COST_TOLERANCE: f64 = 1e-6;
 
@@ -132,11 +141,21 @@ struct RawPlacementFile {
     max_fpgas: Option<f64>,
     #[serde(rename = "maxCPUs")]
     max_cpus: Option<f64>,
+    accelerators: Option<Vec<Object<RawAcceleratorKind>>>,
     nodes: Vec<Object<RawPlacementNode>>,
     edges: Vec<Object<RawPlacementEdge>>,
     provenance: Option<OwnField<String>>,
     assumptions: Option<OwnField<Vec<String>>>,
     recipe: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawAcceleratorKind {
+    kind: String,
+    count: f64,
+    speed: Option<f64>,
+    max_size: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -163,8 +182,8 @@ struct RawPlacementEdge {
 }
 
 /// Known fields at the top level; all others are listed as unknown.
-const TOP_LEVEL: [&str; 8] =
-    ["maxSizePerFPGA", "maxFPGAs", "maxCPUs", "nodes", "edges", "provenance", "assumptions", "recipe"];
+const TOP_LEVEL: [&str; 9] =
+    ["maxSizePerFPGA", "maxFPGAs", "maxCPUs", "accelerators", "nodes", "edges", "provenance", "assumptions", "recipe"];
 
 /// Reads and validates a file of this format. `source` is its name in messages, `name` its name on the screen.
 ///
@@ -178,8 +197,21 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadE
         Some(v) if v.fract() == 0.0 && (0.0..=MAX_DEVICES).contains(&v) => Ok(Some(v as u32)),
         Some(v) => Err(reader.error(field, format!("is {v}, must be a whole number from 0 to {MAX_DEVICES}"), "")),
     };
+    let kinds = read_kinds(&reader, raw.accelerators.as_deref().unwrap_or_default())?;
     let memory_bytes = raw.max_size_per_fpga.map(|v| reader.not_negative(v, || "maxSizePerFPGA".into())).transpose()?;
-    let accelerators = count(raw.max_fpgas, "maxFPGAs")?;
+    let mut accelerators = count(raw.max_fpgas, "maxFPGAs")?;
+    if !kinds.is_empty() {
+        for (field, given) in [("maxFPGAs", accelerators.is_some()), ("maxSizePerFPGA", memory_bytes.is_some())] {
+            if given {
+                return Err(reader.error(
+                    field,
+                    "is for accelerators that are alike",
+                    "leave it out beside `accelerators`",
+                ));
+            }
+        }
+        accelerators = Some(kinds.iter().map(|kind| kind.count).sum());
+    }
     let cpus = count(raw.max_cpus, "maxCPUs")?;
     if accelerators == Some(0) && cpus == Some(0) {
         return Err(reader.error("maxFPGAs", "and maxCPUs are both 0", "allow at least one device"));
@@ -192,7 +224,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadE
         let repair = "plans are made from times: profile the network, in milliseconds";
         return Err(reader.error("nodes", "has no node that takes any time, on an accelerator or on a CPU", repair));
     }
-    let mut profile = PlacementProfile::from(costs);
+    let mut profile = PlacementProfile { kinds, ..PlacementProfile::from(costs) };
     let dag = read_edges(&reader, &raw.edges, &nodes, &mut profile, &index)?;
     let assumptions = raw.assumptions.and_then(OwnField::known).unwrap_or_default();
     Ok(PlacementFile {
@@ -210,6 +242,42 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<PlacementFile, LoadE
         recipe: reader.recipe(raw.recipe)?,
         unknown_fields: unknown_fields(text, &TOP_LEVEL),
     })
+}
+
+/// Reads the kinds of accelerators.
+fn read_kinds(
+    reader: &WorkloadReader<'_>,
+    raw: &[Object<RawAcceleratorKind>],
+) -> Result<Vec<AcceleratorKind>, LoadError> {
+    if raw.len() > MOST_KINDS {
+        let problem = format!("has {} kinds, must have at most {MOST_KINDS}", raw.len());
+        return Err(reader.error("accelerators", problem, ""));
+    }
+    let mut kinds: Vec<AcceleratorKind> = vec![];
+    for (i, Object(kind)) in raw.iter().enumerate() {
+        let at = |field: &str| format!("accelerators[{i}].{field}");
+        let id = printable(kind.kind.trim());
+        let known = |own: &AcceleratorKind| own.id.eq_ignore_ascii_case(&id);
+        let is_name = id.contains(char::is_alphabetic) && !id.contains([',', ':']);
+        if !is_name || kinds.iter().any(known) {
+            let repair = "give each kind a name of its own, such as a100";
+            return Err(reader.error(&at("kind"), format!("is `{id}`"), repair));
+        }
+        let all: f64 = kind.count + kinds.iter().map(|own| f64::from(own.count)).sum::<f64>();
+        if kind.count.fract() != 0.0 || kind.count < 1.0 || all > MAX_DEVICES {
+            let problem =
+                format!("is {}, must be a whole number from 1, and all together at most {MAX_DEVICES}", kind.count);
+            return Err(reader.error(&at("count"), problem, ""));
+        }
+        let speed = kind.speed.unwrap_or(1.0);
+        if !SPEEDS.contains(&speed) {
+            let problem = format!("is {speed}, must be from {} to {}", SPEEDS.start(), SPEEDS.end());
+            return Err(reader.error(&at("speed"), problem, "a node takes its time divided by the speed"));
+        }
+        let memory_bytes = reader.not_negative(kind.max_size, || at("maxSize"))?;
+        kinds.push(AcceleratorKind { id, count: kind.count as u32, speed, memory_bytes });
+    }
+    Ok(kinds)
 }
 
 type Nodes = (Vec<Node>, Vec<PlacementNode>, FxHashMap<NodeId, usize>);
@@ -261,7 +329,7 @@ fn read_edges(
     profile: &mut PlacementProfile,
     index: &FxHashMap<NodeId, usize>,
 ) -> Result<Dag, LoadError> {
-    let PlacementProfile { nodes: costs, uneven_transfers, repeated_edges } = profile;
+    let PlacementProfile { nodes: costs, uneven_transfers, repeated_edges, .. } = profile;
     let mut edges = Vec::with_capacity(raw.len());
     let mut place_of: Vec<usize> = Vec::with_capacity(raw.len());
     let mut seen: FxHashSet<(u32, u32)> = FxHashSet::default();

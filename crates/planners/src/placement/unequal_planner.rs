@@ -1,0 +1,200 @@
+//! The planners that take accelerators of several kinds: the dynamic program, over all orders or along one, and the local
+//! search.
+
+use super::{
+    PlacementProblem,
+    classes::{ClassGraph, Partition},
+    dp::{MOST_IDEALS, OrderedClasses, WITH_LEAVES},
+    lattice::{Lattice, LatticeRefusal},
+    load::ClassCosts,
+    local_search,
+    unequal::{self, KindLimits, UnequalLimits, UnequalStage},
+};
+use crate::{Infeasible, Outcome, Problem, Statistics, Status};
+use plantui_core::{
+    cluster::LimitKind,
+    plan::{Measure, Plan, Stage},
+    search::Search,
+    units,
+    workload::{Choice, NodeIndex, PlacementProfile},
+};
+
+/// Splits that the dynamic program searches.
+const AMONG: &str = "contiguous splits in a chain";
+
+/// Limits of a profile whose accelerators are of several kinds.
+pub(super) fn limits(asked: &PlacementProblem<'_>) -> Option<UnequalLimits> {
+    let (accelerators, cpus) = (asked.limits.accelerators, asked.limits.cpus);
+    (!asked.kinds.is_empty()).then(|| UnequalLimits { kinds: asked.kinds.clone(), accelerators, cpus })
+}
+
+/// Plans by the dynamic program; along one order only, if `linear`.
+pub(super) fn plan_contiguous(
+    problem: &Problem,
+    asked: &PlacementProblem<'_>,
+    limits: &UnequalLimits,
+    linear: bool,
+    search: &Search,
+) -> Outcome {
+    let contract_layers = !linear && problem.options.flag("contract_layers");
+    let dag = &problem.workload.dag;
+    let mut prepared = OrderedClasses::whole(dag, &asked.profile, contract_layers);
+    let mut among = AMONG.to_string();
+    if !linear && matches!(Lattice::new(&prepared.graph.order(), MOST_IDEALS, search), Err(LatticeRefusal::TooMany(_)))
+    {
+        prepared = OrderedClasses::with_options(dag, &asked.profile, contract_layers);
+        among += ", ";
+        among += WITH_LEAVES;
+    }
+    let members = prepared.graph.partition.members();
+    let plan = |stages: &[UnequalStage]| {
+        let mut next: Vec<u32> = limits.kinds.iter().map(|kind| kind.first).collect();
+        next.push(limits.kinds.iter().map(|kind| kind.count).sum());
+        let each = stages.iter().map(|stage| {
+            let number = &mut next[stage.kind.unwrap_or(limits.kinds.len())];
+            *number += 1;
+            let nodes = stage.classes.iter().flat_map(|&class| members[class].clone()).collect();
+            (nodes, *number - 1, stage.kind.is_none())
+        });
+        of_devices(each)
+    };
+    let found =
+        unequal::plan(&prepared, limits, linear, search, &mut |value, stages| search.improve(value, &plan(stages)));
+    let mut outcome = Outcome::new(if found.proven { Status::Optimal } else { Status::Feasible });
+    outcome.statistics.counts = vec![
+        ("classes", prepared.costs.len() as f64),
+        ("closed_sets", found.counts[0] as f64),
+        ("pairs", found.counts[1] as f64),
+    ];
+    if search.cancelled() && !found.proven {
+        outcome.status = Status::Cancelled;
+    }
+    if let Some(sets) = found.too_many {
+        outcome.notes.push(format!(
+            "{sets} sets at which a pipeline can be cut are too many for these numbers of devices: the split is the \
+             best along one order of its classes, without proof"
+        ));
+    }
+    match found.best {
+        Some((value, stages)) => {
+            let plan = plan(&stages);
+            search.improve(value, &plan);
+            (outcome.plan, outcome.objective) = (Some(plan), Some(value));
+            outcome.lower_bound = Some(found.bound.min(value));
+            if !linear {
+                outcome.proven_among = Some(among.clone());
+            } else if outcome.status == Status::Optimal {
+                outcome.status = Status::Feasible;
+            }
+            if outcome.status == Status::Optimal {
+                let note =
+                    format!("proven for {among}: no edge leads to an earlier device; other splits may be better");
+                outcome.notes.push(note);
+            }
+        }
+        None if outcome.status == Status::Cancelled => {}
+        None => {
+            outcome.status = Status::Infeasible;
+            let splits = if found.proven { "contiguous split" } else { "split along one order" };
+            let on = devices(problem, asked);
+            let explanation = format!("No {splits} fits on {on}.");
+            outcome.infeasible =
+                Some(Infeasible { limits: vec![LimitKind::Memory], explanation, ..Infeasible::default() });
+        }
+    }
+    outcome
+}
+
+/// Plans by descents from random starts, which ignore memory as the paper's local search does.
+pub(super) fn plan_locally(
+    problem: &Problem,
+    asked: &PlacementProblem<'_>,
+    limits: &UnequalLimits,
+    restarts: u32,
+    search: &Search,
+) -> Outcome {
+    let (dag, profile) = (&problem.workload.dag, &*asked.profile);
+    let fastest = limits.fastest();
+    if fastest.is_empty() {
+        return Outcome::refused("Local search uses accelerators only: allow at least one.");
+    }
+    let graph = ClassGraph::new(dag, profile, &Partition::by_colour(profile));
+    let costs = ClassCosts::new(dag, profile, &graph.partition);
+    if costs.net_count().saturating_mul(fastest.len()) > local_search::MOST_COUNTERS {
+        return Outcome::refused("The graph has too many edges for local search on so many accelerators.");
+    }
+    let bound = limits.lower_bound(&costs);
+    search.report_bound(bound);
+    let speeds: Vec<f64> = fastest.iter().map(|(_, speed)| *speed).collect();
+    let ((_, device), descents) = local_search::best_of(&costs, &speeds, restarts, search);
+    let mut classes = vec![vec![]; fastest.len()];
+    for (class, &device) in device.iter().enumerate() {
+        classes[device as usize].push(class);
+    }
+    let kind_of = |number: u32| limits.kinds.iter().rposition(|kind| kind.first <= number).unwrap_or_default();
+    let (mut value, mut over) = (0.0f64, None);
+    for (&(number, _), classes) in fastest.iter().zip(&classes) {
+        let kind = kind_of(number);
+        value = value.max(limits.load(&costs, Some(kind), classes));
+        let bytes: f64 = classes.iter().map(|&class| costs.size[class]).sum();
+        if classes.iter().any(|&class| !costs.supported[class]) {
+            return Outcome::refused("Its split has a node on an accelerator, which cannot run it.");
+        }
+        if bytes > limits.kinds[kind].memory_bytes {
+            over = Some((bytes, kind));
+        }
+    }
+    let moves: usize = descents.iter().map(|descent| descent.moves).sum();
+    let counts = vec![("classes", costs.len() as f64), ("restarts", descents.len() as f64), ("moves", moves as f64)];
+    let mut outcome = Outcome::new(if search.cancelled() { Status::Cancelled } else { Status::Feasible });
+    outcome.statistics = Statistics { counts, ..Statistics::default() };
+    if let Some((bytes, kind)) = over {
+        outcome.status = Status::Infeasible;
+        outcome.infeasible = Some(no_memory(value, bytes, &profile.kinds[kind].id, limits.kinds[kind]));
+        return outcome;
+    }
+    let members = graph.partition.members();
+    let filled = fastest.iter().zip(&classes).filter(|(_, classes)| !classes.is_empty());
+    let plan = of_devices(filled.map(|(&(number, _), classes)| {
+        (classes.iter().flat_map(|&class| members[class].clone()).collect(), number, false)
+    }));
+    search.improve(value, &plan);
+    (outcome.plan, outcome.objective) = (Some(plan), Some(value));
+    outcome.lower_bound = Some(bound.min(value));
+    outcome
+}
+
+fn no_memory(value: f64, bytes: f64, id: &str, kind: KindLimits) -> Infeasible {
+    let (value, bytes) = (units::number(value), units::bytes(bytes));
+    let limit = units::bytes_exact(kind.memory_bytes);
+    let explanation = format!(
+        "Its split has a max-load of {value} ms, but needs {bytes} on one {id} accelerator, whose limit is {limit}; \
+         `placement-dp` keeps to the memory."
+    );
+    Infeasible { limits: vec![LimitKind::Memory], explanation, ..Infeasible::default() }
+}
+
+/// Devices of a problem in words.
+fn devices(problem: &Problem, asked: &PlacementProblem<'_>) -> String {
+    let (most, cpus) = (asked.limits.accelerators, asked.limits.cpus);
+    let kinds = problem.workload.placement().map(PlacementProfile::kinds_text).unwrap_or_default();
+    let all: u32 = asked.kinds.iter().map(|kind| kind.count).sum();
+    let few = if most < all { format!("{most} of ") } else { String::new() };
+    format!("{few}{kinds} and {}", units::counted(cpus as usize, "CPU"))
+}
+
+/// Plan with a stage for each device: its nodes, its number, and if it is a CPU.
+fn of_devices(devices: impl Iterator<Item = (Vec<usize>, u32, bool)>) -> Plan {
+    let stage = |(mut nodes, number, is_cpu): (Vec<usize>, u32, bool)| {
+        nodes.sort_unstable();
+        let choice = if is_cpu { Choice::Cpu } else { Choice::Accelerator };
+        Stage {
+            choices: vec![choice; nodes.len()],
+            nodes: NodeIndex::list(nodes),
+            data_parallel: 1,
+            tensor_parallel: 1,
+            devices: vec![number],
+        }
+    };
+    Plan { stages: devices.map(stage).collect(), measure: Measure::MaxLoad, ..Plan::default() }
+}
