@@ -62,6 +62,7 @@ def plan(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -104,6 +105,8 @@ def plan(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
@@ -159,6 +162,7 @@ def check(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -193,6 +197,8 @@ def check(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
@@ -238,6 +244,7 @@ def compare(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -294,6 +301,8 @@ def compare(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
@@ -349,6 +358,7 @@ def estimate(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     devices: Optional[Union[Count, str]] = None,
     parallel: Optional[Union[str, Mapping[str, Count]]] = None,
     global_batch: Optional[Union[Count, str]] = None,
@@ -379,6 +389,8 @@ def estimate(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     devices: Number of devices [default: the product of the degrees]
     parallel: Degrees of parallelism and the micro-batch, such as tp=4,pp=2,mbs=1.
     global_batch: Sequences in an iteration, over all devices; also `batch` [default: 128]
@@ -455,6 +467,7 @@ def explain(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -493,6 +506,8 @@ def explain(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
@@ -542,6 +557,7 @@ def map(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -581,6 +597,8 @@ def map(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
@@ -630,6 +648,7 @@ def seek(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -670,6 +689,8 @@ def seek(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
@@ -717,6 +738,7 @@ def sweep(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -759,6 +781,8 @@ def sweep(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
@@ -832,6 +856,7 @@ def simulate(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -883,6 +908,8 @@ def simulate(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
@@ -930,6 +957,7 @@ def export(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -978,6 +1006,8 @@ def export(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]
@@ -1033,6 +1063,7 @@ def convert(
     nvlink_gbps: Optional[Quantity] = None,
     pcie: Optional[Union[Count, str]] = None,
     hardware: Optional[str] = None,
+    fabric: Optional[str] = None,
     sequence_length: Optional[Values] = None,
     precision: Optional[str] = None,
     stack: Optional[str] = None,
@@ -1066,6 +1097,8 @@ def convert(
     pcie: PCIe of a device: gen3, gen4, gen5 or GB/s, for tables without bandwidths.
     hardware: Hardware: a preset of `plantui hardware`, or a TOML file with figures of your own [default: that
         of the topology, else h100]
+    fabric: Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as
+        3072:7, or roce-24k [default: full bandwidth between all]
     sequence_length: Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's
         longest, at most 8192]
     precision: Number format of matrix products: fp32, bf16, fp16, fp8, mxfp8 or nvfp4 [default: bf16]

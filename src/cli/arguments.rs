@@ -186,6 +186,7 @@ impl LimitArgs {
         }
         let for_one = [
             ("--hardware", self.training.hardware.is_some()),
+            ("--fabric", self.training.fabric.is_some()),
             ("--memory", self.memory.is_some()),
             ("--topology", self.topology.is_some()),
             ("--machines", self.machines.is_some()),

@@ -170,7 +170,10 @@ impl TrainingCost {
             let Some(flag) = args.first_flag() else { return Ok(None) };
             if workload.mixed().is_some() {
                 let problem = format!("{flag} is for one kind of device, and {} is on several", workload.name);
-                return Err(Failure::refused(problem, "leave it out; prices go with the kinds, such as --devices 16xh100:2.50"));
+                return Err(Failure::refused(
+                    problem,
+                    "leave it out; prices go with the kinds, such as --devices 16xh100:2.50",
+                ));
             }
             return Err(Failure::refused(
                 format!("{flag} is for a model that is trained, and {} states no tokens", workload.name),

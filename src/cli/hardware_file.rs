@@ -31,7 +31,7 @@ pub(super) fn id_of(value: &str) -> Result<String, Failure> {
 fn from_file(path: &Path) -> Result<String, Failure> {
     let shown = input::shown(path);
     let hint = "a hardware file needs peak_16, memory_gib, memory_bandwidth, inner_link and outer_link; it may have generation, \
-        watts, domain, peak_8, peak_4, peak_32, host_link, host_bandwidth and others";
+        watts, domain, pod, oversubscription, peak_8, peak_4, peak_32, host_link, host_bandwidth and others";
     let bytes = file::read_at_most(path, MAX_BYTES)
         .map_err(|error| Failure::refused(format!("--hardware {shown}: {}", error.problem), error.repair))?;
     let text = String::from_utf8_lossy(&bytes);

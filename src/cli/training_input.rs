@@ -13,10 +13,10 @@ use super::{
     topology_input::{self, TopologyArgument},
 };
 use crate::{
-    family::{self, dial, kinds::KindCount},
+    family::{self, dial, kinds::KindCount, training::fabric},
     plan::document::{KindPart, TrainingPart},
     units::{self, UnitError},
-    workload::{Workload, WorkloadFormat},
+    workload::{Workload, WorkloadFormat, training::hardware::Fabric},
 };
 
 /// Flags for models that are to be trained.
@@ -27,6 +27,10 @@ pub(crate) struct TrainingArgs {
     /// else h100]
     #[arg(long, value_name = "ID")]
     pub hardware: Option<String>,
+    /// Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as 3072:7, or
+    /// roce-24k [default: full bandwidth between all]
+    #[arg(long, value_name = "POD:RATIO", value_parser = fabric)]
+    pub fabric: Option<Fabric>,
     /// Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's longest, at most 8192]
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_delimiter = ',', value_parser = tokens)]
     pub sequence_length: Vec<u64>,
@@ -49,6 +53,14 @@ pub(crate) struct TrainingArgs {
     /// Calibration file: factors that `plantui calibrate` fitted to your runs
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
+}
+
+/// Reads a fabric.
+///
+/// # Errors
+/// As [`fabric::parse`].
+pub(super) fn fabric(text: &str) -> Result<Fabric, String> {
+    fabric::parse(text)
 }
 
 fn tokens(text: &str) -> Result<u64, UnitError> {
@@ -150,6 +162,13 @@ impl TrainingArgs {
         let adapter = self.adapter.as_deref().map(estimate::adapter).transpose()?;
         let imbalance = self.imbalance.as_deref().map(estimate::imbalance).transpose()?;
         workload = turn(workload, "hardware", hardware.as_deref())?;
+        if let Some(fabric) = self.fabric {
+            if topology.is_some() {
+                return Err(Failure::refused("--fabric and --topology both state the links", "give one"));
+            }
+            let within = family::of(&workload).on_fabric(&workload, fabric);
+            workload = within.map_err(|error| refused("--fabric", error.to_string()))?;
+        }
         workload = turn(workload, "sequence-length", tokens.as_deref())?;
         workload = turn(workload, "precision", self.precision.as_deref())?;
         if let Some(id) = &self.stack {
@@ -196,7 +215,7 @@ impl TrainingArgs {
         let reserve = settings.iter().any(|setting| setting.starts_with("reserve="));
         let asked = [
             // A calibration belongs to the current hardware, and a topology defines its links.
-            ("hardware", self.hardware.is_some() || self.calibration.is_some() || topology),
+            ("hardware", self.hardware.is_some() || self.fabric.is_some() || self.calibration.is_some() || topology),
             ("sequence-length", !self.sequence_length.is_empty()),
             ("precision", self.precision.is_some()),
             ("reserve", self.reserve.is_some() || self.stack.is_some() || reserve),
@@ -216,7 +235,8 @@ impl TrainingArgs {
         ];
         let word = words.into_iter().find(|(_, value)| value.is_some()).map(|(flag, _)| flag);
         let tokens = self.sequence_length.first().map(|_| "--sequence-length");
-        word.or(tokens).or(self.calibration.as_ref().map(|_| "--calibration"))
+        let fabric = self.fabric.map(|_| "--fabric");
+        word.or(fabric).or(tokens).or(self.calibration.as_ref().map(|_| "--calibration"))
     }
 }
 

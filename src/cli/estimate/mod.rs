@@ -15,13 +15,17 @@ use super::{
     hardware_file, input,
     output::{self, Destination},
     topology_input::TopologyArgs,
+    training_input::fabric,
 };
 use crate::{
     family::training::{
         self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, expert_settings::read_counts, remedy,
         request::Request,
     },
-    workload::formats::{self, detect},
+    workload::{
+        formats::{self, detect},
+        training::hardware::Fabric,
+    },
 };
 pub(in crate::cli) use document::schema;
 pub(super) use model::model;
@@ -65,6 +69,10 @@ pub(crate) struct EstimateArgs {
     /// else h100]
     #[arg(long, value_name = "ID")]
     hardware: Option<String>,
+    /// Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as 3072:7, or
+    /// roce-24k [default: full bandwidth between all]
+    #[arg(long, value_name = "POD:RATIO", value_parser = fabric)]
+    fabric: Option<Fabric>,
     /// Number of devices [default: the product of the degrees]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     devices: Option<String>,
@@ -136,6 +144,10 @@ impl EstimateArgs {
         let resolved = self.request()?.resolve(&model).map_err(refused)?;
         let mut resolved = resolved;
         let mut accelerator = resolved.accelerator;
+        if self.fabric.is_some() && self.topology.is_some() {
+            return Err(Failure::refused("--fabric and --topology both state the links", "give one"));
+        }
+        accelerator.fabric = self.fabric.or(accelerator.fabric);
         if let Some(topology) = &*self.topology {
             accelerator = topology.wiring().around(&accelerator);
             let devices: Vec<usize> = (0..usize::try_from(resolved.devices).unwrap_or(usize::MAX)).collect();
@@ -147,6 +159,7 @@ impl EstimateArgs {
         if self.global_batch.is_none() {
             estimate.assumptions.push(format!("global batch {USUAL_BATCH}; --global-batch sets it"));
         }
+        estimate.assumptions.extend(accelerator.fabric.map(|fabric| fabric.told()));
         estimate.assumptions.extend(self.topology.as_ref().map(|topology| topology.wiring().summary));
         let cost = self.cost.on(resolved.accelerator.id)?;
         let remedies = remedy::remedies(&model, &resolved.run, &accelerator, resolved.devices, calibration.as_ref());

@@ -87,6 +87,12 @@ pub struct HardwareSheet {
     pub outer_source: String,
     /// Devices in a domain.
     pub domain: u32,
+    /// Devices of a pod, between which the network has full bandwidth; all, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod: Option<u32>,
+    /// Bandwidth of a pod's devices over that which leaves the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oversubscription: Option<f64>,
     /// Link type within a domain, in one word.
     pub joined_by: String,
     /// Bytes per second of one NVLink.
@@ -124,6 +130,8 @@ impl Default for HardwareSheet {
             outer_link: 0.0,
             outer_source: own(),
             domain: 8,
+            pod: None,
+            oversubscription: None,
             joined_by: "its own links".into(),
             nvlink: 25e9,
             host_link: 25e9,
@@ -220,6 +228,8 @@ impl HardwareSheet {
             ("inner_link", Some(self.inner_link)),
             ("outer_link", Some(self.outer_link)),
             ("domain", Some(f64::from(self.domain))),
+            ("pod", self.pod.map(f64::from)),
+            ("oversubscription", self.oversubscription),
             ("nvlink", Some(self.nvlink)),
             ("host_link", Some(self.host_link)),
             ("host_bandwidth", Some(self.host_bandwidth)),
@@ -230,6 +240,9 @@ impl HardwareSheet {
                 return Some(format!("{name} is missing"));
             }
             return Some(format!("{name} is {}, must be from 1 to 1e18", value.unwrap_or_default()));
+        }
+        if self.oversubscription.is_some() && self.pod.is_none() {
+            return Some("oversubscription is given without pod, the devices that it surrounds".into());
         }
         (!(self.mfu > 0.0 && self.mfu <= 1.0)).then(|| format!("mfu is {}, must be above 0 and at most 1", self.mfu))
     }

@@ -9,7 +9,10 @@ use crate::{
     cluster::Links,
     plan::document::{KindPart, TrainingPart, WorkloadPart},
     source::LoadError,
-    workload::{TrainingProfile, Workload, training::Accelerator},
+    workload::{
+        TrainingProfile, Workload,
+        training::{Accelerator, hardware::Fabric},
+    },
 };
 
 /// Links of devices, from a topology.
@@ -75,6 +78,15 @@ pub trait Platform {
     fn calibrated(&self, workload: &Workload, calibration: &Calibration) -> Workload {
         let _ = calibration;
         workload.clone()
+    }
+
+    /// Puts the machines into a network with less bandwidth between pods.
+    ///
+    /// # Errors
+    /// [`DialError`] if its times are measured.
+    fn on_fabric(&self, workload: &Workload, fabric: Fabric) -> Result<Workload, DialError> {
+        let _ = fabric;
+        Err(DialError(format!("{} is a measured profile: it has no network to change", workload.name)))
     }
 
     /// Replaces the links by those of a topology.

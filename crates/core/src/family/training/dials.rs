@@ -3,7 +3,7 @@
 
 use super::{platform, request};
 use crate::workload::training::{
-    hardware,
+    hardware::{self, Accelerator},
     run::{Stack, TrainingPrecision},
 };
 use crate::{
@@ -124,6 +124,9 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
             let wanted = request::accelerator(value).map_err(DialError)?;
             // Selecting the current hardware keeps the figures of the file's own hardware.
             if wanted.id != profile.accelerator.id {
+                // The network above the machines is the cluster's.
+                let fabric = wanted.fabric.or(profile.accelerator.fabric);
+                let wanted = Accelerator { fabric, ..wanted };
                 profile.move_to(wanted, profile.stack);
                 profile.constants = Constants::shipped(wanted.generation, profile.stack);
                 if profile.precision == TrainingPrecision::Bf16 {
@@ -131,6 +134,7 @@ pub(super) fn turned(workload: &Workload, id: &str, value: &str) -> Result<Workl
                 }
                 // The remarks described replaced links and constants.
                 profile.remarks.clear();
+                profile.remarks.extend(fabric.map(|fabric| fabric.told()));
                 workload.limits.set(LimitKind::Memory, Some(wanted.memory_bytes));
             }
         }

@@ -4,7 +4,7 @@
 //! tiles and repeated reads of operands. Attention is fused unless the settings disable it. Elementwise kernels move
 //! bytes; collectives are rings. `O(1)` per kind of layer.
 
-use super::repeated::Repeated;
+use super::{fabric, repeated::Repeated};
 use crate::workload::training::{
     adapter::NF4_BYTES,
     constants::Constants,
@@ -186,6 +186,11 @@ impl<'a> RunRates<'a> {
 
     /// Bytes per second of a collective over `devices` neighbouring devices.
     pub(crate) fn link(&self, devices: u64) -> f64 {
+        self.flat_link(devices) * fabric::exchange(self.accelerator, devices as f64)
+    }
+
+    /// The same on a network with full bandwidth between all devices.
+    fn flat_link(&self, devices: u64) -> f64 {
         let inside = devices <= u64::from(self.accelerator.domain);
         self.constants.links * if inside { self.accelerator.inner_link } else { self.accelerator.outer_link }
     }
@@ -205,7 +210,8 @@ impl<'a> RunRates<'a> {
         if self.t() * ranks <= domain {
             return inner;
         }
-        inner.min(self.constants.links * self.accelerator.outer_link * (domain / self.t()).max(1.0))
+        let outer = self.accelerator.outer_link * fabric::reduction(self.accelerator, ranks, self.t());
+        inner.min(self.constants.links * outer * (domain / self.t()).max(1.0))
     }
 
     /// Fraction of FSDP's gathers over `ranks` that overlap does not hide, at least.
@@ -232,7 +238,11 @@ impl<'a> RunRates<'a> {
 
     /// Bytes per second to the next stage.
     pub(crate) fn next_stage_link(&self) -> f64 {
-        self.wired(|links| links.next_stage, self.link(self.run.layout.devices()))
+        let layout = &self.run.layout;
+        let devices = layout.devices();
+        let of_stage = devices as f64 / f64::from(layout.pipeline.max(1));
+        let share = fabric::next_stage(self.accelerator, devices as f64, of_stage);
+        self.wired(|links| links.next_stage, self.flat_link(devices) * share)
     }
 
     /// Fractions of the time of each kind of transfer for which a link is busy with it: tensor, context, expert, next

@@ -20,6 +20,7 @@ mod describe;
 mod dials;
 mod estimate;
 mod experts;
+pub mod fabric;
 mod facts;
 pub mod fit;
 pub mod iteration;

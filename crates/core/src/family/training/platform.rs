@@ -3,7 +3,7 @@
 use super::{calibrate::Calibration, kinds, request};
 use crate::workload::training::{
     constants::Constants,
-    hardware,
+    hardware::{self, Fabric},
     run::{Stack, TrainingSettings},
 };
 use crate::{
@@ -42,6 +42,13 @@ impl Platform for TrainingProfile {
         profile.constants = calibration.apply(&profile.constants);
         profile.remarks.push(calibration.summary());
         with(workload, profile)
+    }
+
+    fn on_fabric(&self, workload: &Workload, fabric: Fabric) -> Result<Workload, DialError> {
+        let mut profile = self.clone();
+        profile.accelerator.fabric = Some(fabric);
+        profile.remarks.push(fabric.told());
+        Ok(with(workload, profile))
     }
 
     fn wired(&self, workload: &Workload, wiring: &DeviceLinks) -> Workload {

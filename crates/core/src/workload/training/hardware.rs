@@ -36,6 +36,15 @@ impl Generation {
     }
 }
 
+/// Network above the machines: pods with full bandwidth, and less between them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fabric {
+    /// Devices of a pod.
+    pub pod: u32,
+    /// Bandwidth of a pod's devices over that which leaves the pod, at least 1.
+    pub oversubscription: f64,
+}
+
 /// Accelerator and its links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Accelerator {
@@ -63,6 +72,8 @@ pub struct Accelerator {
     pub outer_link: f64,
     /// Devices in an NVLink domain.
     pub domain: u32,
+    /// Network above the machines; `None` if all devices have full bandwidth between them.
+    pub fabric: Option<Fabric>,
     /// Bytes per second to the host's memory, per direction.
     pub host_link: f64,
     /// Bytes per second of the host's memory, shared out over its devices.
@@ -104,6 +115,8 @@ pub fn from_figures(id: &str, generation: &str, figures: &BTreeMap<String, f64>)
             "inner_link" => sheet.inner_link = value,
             "outer_link" => sheet.outer_link = value,
             "domain" => sheet.domain = value as u32,
+            "pod" => sheet.pod = Some(value as u32),
+            "oversubscription" => sheet.oversubscription = Some(value),
             "host_link" => sheet.host_link = value,
             "host_bandwidth" => sheet.host_bandwidth = value,
             "watts" => sheet.watts = value,
@@ -147,6 +160,7 @@ impl From<&'static HardwareSheet> for Accelerator {
             inner_link: sheet.inner_link,
             outer_link: sheet.outer_link,
             domain: sheet.domain,
+            fabric: sheet.pod.map(|pod| Fabric { pod, oversubscription: sheet.oversubscription.unwrap_or(1.0) }),
             host_link: sheet.host_link,
             host_bandwidth: sheet.host_bandwidth,
             watts: sheet.watts,
@@ -178,7 +192,7 @@ impl Accelerator {
     }
 
     /// Figures by name; `None` if not supported.
-    pub fn named(&self) -> [(&'static str, Option<f64>); 12] {
+    pub fn named(&self) -> [(&'static str, Option<f64>); 14] {
         [
             ("peak_16", Some(self.peak_16)),
             ("peak_32", Some(self.peak_32)),
@@ -188,6 +202,8 @@ impl Accelerator {
             ("inner_link", Some(self.inner_link)),
             ("outer_link", Some(self.outer_link)),
             ("domain", Some(f64::from(self.domain))),
+            ("pod", self.fabric.map(|fabric| f64::from(fabric.pod))),
+            ("oversubscription", self.fabric.map(|fabric| fabric.oversubscription)),
             ("host_link", Some(self.host_link)),
             ("host_bandwidth", Some(self.host_bandwidth)),
             ("watts", Some(self.watts)),
@@ -209,6 +225,14 @@ impl Accelerator {
             "inner_link" => self.inner_link = value,
             "outer_link" => self.outer_link = value,
             "domain" => self.domain = value.max(1.0) as u32,
+            "pod" => {
+                let oversubscription = self.fabric.map_or(1.0, |fabric| fabric.oversubscription);
+                self.fabric = Some(Fabric { pod: value.max(1.0) as u32, oversubscription });
+            }
+            "oversubscription" => {
+                let pod = self.fabric.map_or(u32::MAX, |fabric| fabric.pod);
+                self.fabric = Some(Fabric { pod, oversubscription: value.max(1.0) });
+            }
             "host_link" => self.host_link = value,
             "host_bandwidth" => self.host_bandwidth = value,
             "watts" => self.watts = value,

@@ -162,6 +162,9 @@ impl Domain {
             all.push(format!("devices joined by {}, not {}", accelerator.joined_by, preset.joined_by));
         }
         let own = Accelerator { inner_link: preset.inner_link, outer_link: preset.outer_link, ..*accelerator };
+        let leaves = accelerator.fabric.filter(|own| u64::from(own.pod) < run.layout.devices());
+        all.extend(leaves.map(|own| format!("devices in several pods of {}", own.pod)));
+        let own = Accelerator { fabric: preset.fabric, ..own };
         let own = Accelerator { domain: preset.domain, joined_by: preset.joined_by, watts: preset.watts, ..own };
         // Torchtitan's devices have other memory.
         let own = Accelerator { memory_bandwidth: preset.memory_bandwidth, memory_bytes: preset.memory_bytes, ..own };
