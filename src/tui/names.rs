@@ -60,7 +60,8 @@ impl Names {
         if family::of(workload).stages_are_devices() {
             let stages = devices(plan);
             let (used, unused) = (used(&stages, limits), unused(&stages, limits));
-            return Names { stages, noun: "device", nodes, degrees, used, unused, machines: vec![], context: 1 };
+            let machines = machines(workload, limits, plan);
+            return Names { stages, noun: "device", nodes, degrees, used, unused, machines, context: 1 };
         }
         let stages =
             (1..=plan.stages.len()).map(|i| Name { long: format!("stage {i}"), short: i.to_string(), cpu: false });

@@ -3,7 +3,7 @@
 use super::{
     PlacementProblem, Split,
     ip::{Contiguity, IpSettings, Objective, ThroughputProblem, search},
-    planners::{PAPER, alike_profile, plan},
+    planners::{PAPER, alike_profile},
     smallest_memory,
 };
 use crate::{
@@ -98,7 +98,7 @@ impl Planner for IntegerProgram {
             objective: if separate { Objective::SeparateMaxima } else { Objective::MaxLoad },
         };
         let measure = if separate { Measure::SeparateMaxima } else { Measure::MaxLoad };
-        let as_plan = |split: &Split| Plan { measure, ..plan(split, &limits) };
+        let as_plan = |split: &Split| Plan { measure, ..split.plan(&limits) };
         let improved = |value: f64, split: &Split| handle.improve(value, &as_plan(split));
         let best = search(&question, &IpSettings::default(), handle, &improved);
         let mut outcome = Outcome::new(best.status);

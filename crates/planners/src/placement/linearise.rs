@@ -11,7 +11,7 @@ use super::{
     dp::{self, ClassStage, DpOptions, DpResult, OrderedClasses},
     first_plan,
     lattice::{Lattice, LatticeRefusal},
-    need, planners,
+    need,
 };
 use crate::Status;
 use plantui_core::{graph::Dag, search::Search, workload::placement::PlacementProfile};
@@ -64,7 +64,7 @@ pub(super) fn along(prepared: &OrderedClasses, limits: &PlacementLimits, handle:
     let order = order(&prepared.graph);
     let first = first_plan::along(&order, costs, limits, bound);
     if let Some((value, stages)) = &first {
-        handle.improve(*value, &planners::plan(&prepared.split(stages), limits));
+        handle.improve(*value, &prepared.split(stages).plan(limits));
     }
     let upper = first.as_ref().map_or(f64::INFINITY, |(value, _)| *value);
     let mut found = dp::solve_over(&Lattice::chain(&order), costs, None, limits, upper, handle);

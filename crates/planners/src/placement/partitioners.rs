@@ -6,7 +6,7 @@ use super::{
     PlacementProblem, PlacementResult, Split,
     latency_planners::{accelerators, scored},
     multilevel,
-    planners::{PAPER, alike_profile, outcome, plan},
+    planners::{PAPER, alike_profile, outcome},
     scotch,
 };
 use crate::{
@@ -134,7 +134,7 @@ impl Planner for Multilevel {
         let by_load = problem.options.choice("objective") == "max-load";
         let improved = |value: f64, split: &Split| {
             if by_load {
-                search.improve(value, &plan(split, limits));
+                search.improve(value, &split.plan(limits));
             }
         };
         let handle = if by_load { search.clone() } else { search.quiet() };

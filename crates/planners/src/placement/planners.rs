@@ -5,7 +5,7 @@
 //! baselines ignore memory; if their split breaks the limit, it is refused here with the memory that it needs.
 
 use super::{
-    DeviceKind, PlacementLimits, PlacementProblem, PlacementResult, Split, baselines,
+    DeviceKind, PlacementProblem, PlacementResult, Split, baselines,
     dp::{self, DpOptions},
     first_plan, linearise, local_search, pipedream, smallest_memory, unequal_planner,
 };
@@ -15,10 +15,9 @@ use crate::{
 };
 use plantui_core::{
     cluster::LimitKind,
-    plan::{Measure, Plan, Stage},
     search::Search,
     units,
-    workload::{Choice, NodeIndex, PlacementProfile, Workload},
+    workload::{PlacementProfile, Workload},
 };
 
 pub(super) const PAPER: &str =
@@ -280,7 +279,7 @@ pub(super) fn outcome(
         return outcome;
     }
     if let (Some(split), Some(value)) = (placed.split, placed.max_load) {
-        let plan = plan(&split, limits);
+        let plan = split.plan(limits);
         search.improve(value, &plan);
         outcome.lower_bound = placed.lower_bound;
         outcome.plan = Some(plan);
@@ -299,27 +298,4 @@ fn heaviest(profile: &PlacementProfile, split: &Split) -> f64 {
 fn unsupported(profile: &PlacementProfile, split: &Split) -> Option<usize> {
     let accelerators = split.devices.iter().filter(|device| device.kind == DeviceKind::Accelerator);
     accelerators.flat_map(|device| device.nodes.iter().copied()).find(|&v| !profile.nodes[v].supported)
-}
-
-/// Plan of a split; accelerators are numbered from 0, CPUs after them.
-pub(super) fn plan(split: &Split, limits: &PlacementLimits) -> Plan {
-    let (mut accelerators, mut cpus) = (0, limits.accelerators);
-    let mut plan = Plan { measure: Measure::MaxLoad, ..Plan::default() };
-    for device in split.devices.iter().filter(|device| !device.nodes.is_empty()) {
-        let (choice, next) = match device.kind {
-            DeviceKind::Accelerator => (Choice::Accelerator, &mut accelerators),
-            DeviceKind::Cpu => (Choice::Cpu, &mut cpus),
-        };
-        let mut nodes = device.nodes.clone();
-        nodes.sort_unstable();
-        plan.stages.push(Stage {
-            choices: vec![choice; nodes.len()],
-            nodes: NodeIndex::list(nodes),
-            data_parallel: 1,
-            tensor_parallel: 1,
-            devices: vec![*next],
-        });
-        *next += 1;
-    }
-    plan
 }

@@ -3,12 +3,27 @@
 //! Scoring is `O(n + m)` and needs no property of the split: it may divide classes and need not be contiguous. The
 //! published evaluator adds all CPUs into one load; here each CPU is a device of its own.
 
+use super::PlacementLimits;
 use plantui_core::{
     family::placement::split_file::SplitFile,
     graph::Dag,
+    plan::{Measure, Plan, Stage},
     source::LoadError,
-    workload::{Node, NodeIndex, PlacementProfile},
+    workload::{Choice, Node, NodeIndex, PlacementProfile},
 };
+
+/// Stage of a device with these nodes.
+pub(super) fn stage(nodes: &[usize], choice: Choice, device: u32) -> Stage {
+    let mut nodes = nodes.to_vec();
+    nodes.sort_unstable();
+    Stage {
+        choices: vec![choice; nodes.len()],
+        nodes: NodeIndex::list(nodes),
+        data_parallel: 1,
+        tensor_parallel: 1,
+        devices: vec![device],
+    }
+}
 
 /// Kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -138,6 +153,21 @@ impl Split {
         }
         let max_load = loads.iter().map(DeviceLoad::total).fold(0.0, f64::max);
         SplitScore { loads, max_load }
+    }
+
+    /// Plan of the split; accelerators are numbered from 0, CPUs after them.
+    pub(super) fn plan(&self, limits: &PlacementLimits) -> Plan {
+        let (mut accelerators, mut cpus) = (0, limits.accelerators);
+        let mut plan = Plan { measure: Measure::MaxLoad, ..Plan::default() };
+        for device in self.devices.iter().filter(|device| !device.nodes.is_empty()) {
+            let (choice, next) = match device.kind {
+                DeviceKind::Accelerator => (Choice::Accelerator, &mut accelerators),
+                DeviceKind::Cpu => (Choice::Cpu, &mut cpus),
+            };
+            plan.stages.push(stage(&device.nodes, choice, *next));
+            *next += 1;
+        }
+        plan
     }
 
     /// Reads a split in the published format. Nodes may be missing; `source` names the file in messages.

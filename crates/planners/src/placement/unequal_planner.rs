@@ -8,15 +8,16 @@ use super::{
     lattice::{Lattice, LatticeRefusal},
     load::ClassCosts,
     local_search,
+    split::stage,
     unequal::{self, KindLimits, UnequalLimits, UnequalStage},
 };
 use crate::{Infeasible, Outcome, Problem, Statistics, Status};
 use plantui_core::{
     cluster::LimitKind,
-    plan::{Measure, Plan, Stage},
+    plan::{Measure, Plan},
     search::Search,
     units,
-    workload::{Choice, NodeIndex, PlacementProfile},
+    workload::{Choice, PlacementProfile},
 };
 
 /// Splits that the dynamic program searches.
@@ -185,16 +186,8 @@ fn devices(problem: &Problem, asked: &PlacementProblem<'_>) -> String {
 
 /// Plan with a stage for each device: its nodes, its number, and if it is a CPU.
 fn of_devices(devices: impl Iterator<Item = (Vec<usize>, u32, bool)>) -> Plan {
-    let stage = |(mut nodes, number, is_cpu): (Vec<usize>, u32, bool)| {
-        nodes.sort_unstable();
-        let choice = if is_cpu { Choice::Cpu } else { Choice::Accelerator };
-        Stage {
-            choices: vec![choice; nodes.len()],
-            nodes: NodeIndex::list(nodes),
-            data_parallel: 1,
-            tensor_parallel: 1,
-            devices: vec![number],
-        }
+    let one = |(nodes, number, is_cpu): (Vec<usize>, u32, bool)| {
+        stage(&nodes, if is_cpu { Choice::Cpu } else { Choice::Accelerator }, number)
     };
-    Plan { stages: devices.map(stage).collect(), measure: Measure::MaxLoad, ..Plan::default() }
+    Plan { stages: devices.map(one).collect(), measure: Measure::MaxLoad, ..Plan::default() }
 }
