@@ -206,3 +206,34 @@ fn what_accelerators_of_several_kinds_lack_is_refused() {
     let (code, out, err) = run(&["plan", speeds, "--planner", "placement-local-search"]);
     assert!(code == 0 || out.contains("keeps to the memory"), "{out}{err}");
 }
+
+#[test]
+fn a_slow_link_between_kinds_keeps_the_plan_on_one() {
+    let folder = Folder::new();
+    let plan = argument(&folder.path("plan.json"));
+    let places = "16xh100@east,16xh100@west";
+    let rate = "between_kinds=1GB/s";
+    let arguments = ["plan", "llama-3-8b", "--devices", places, "--batch", "128", "--set", rate, "--output", &plan];
+    let (code, _, err) = run(&arguments);
+    assert_eq!(code, 0, "{err}");
+    let (code, out, err) = run(&["check", "llama-3-8b", &plan]);
+    assert!(code == 0 && out.contains("16 of 16 h100@east, 16 of 16 h100@west"), "{out}{err}");
+    let slow = ["plan", "llama-3-8b", "--devices", KINDS, "--batch", "128", "--set", "between_kinds=100MB/s"];
+    let (code, out, err) = run(&slow);
+    assert!(code == 0 && out.contains("16 of 16 h100, 0 of 32 a100-80"), "{out}{err}");
+    for one in [
+        &["plan", "llama-3-8b", "--devices", "16", "--batch", "128", "--set", rate][..],
+        &["estimate", "llama-3-8b", "--devices", "16", "--set", rate],
+    ] {
+        let (code, out, err) = run(one);
+        assert!(code != 0 && (out + &err).contains("between_kinds is for several kinds"), "{one:?}");
+    }
+}
+
+#[test]
+fn commands_without_kinds_say_so() {
+    for command in ["sweep", "estimate"] {
+        let (code, _, err) = run(&[command, "llama-3-8b", "--devices", KINDS]);
+        assert!(code == 2 && err.contains("`plantui plan` takes kinds"), "{command}: {err}");
+    }
+}

@@ -37,6 +37,12 @@ impl KindCount {
         parts.iter().any(|part| is_kind(part)).then(|| Self::parse_all(&parts))
     }
 
+    /// Refusal of a request by a command that takes a number of devices alone; `None` for a number.
+    pub fn misplaced(text: &str) -> Option<String> {
+        let told = "names kinds of devices, and this takes one number; `plantui plan` takes kinds";
+        Self::parse(text).map(|_| format!("`{}` {told}", printable(text)))
+    }
+
     /// Request as text: `16xh100,32xa100-80`.
     pub fn list(kinds: &[KindCount]) -> String {
         let one = |kind: &KindCount| {

@@ -4,7 +4,7 @@
 //! (`:+8`); the default is to double. A range always includes its last value, even if the steps would skip it, because
 //! a user gives the ends on purpose.
 
-use plantui_core::{cluster::LimitKind, units::exact_number};
+use plantui_core::{cluster::LimitKind, family::kinds::KindCount, units::exact_number};
 
 /// Most values; more are a typing error.
 pub(crate) const MOST_VALUES: usize = 5_000;
@@ -36,6 +36,9 @@ impl LimitValues {
     /// # Errors
     /// Sentence that quotes the problem and gives the repair.
     pub fn parse(kind: LimitKind, text: &str) -> Result<Self, String> {
+        if let Some(refusal) = KindCount::misplaced(text).filter(|_| kind == LimitKind::Devices) {
+            return Err(refusal);
+        }
         let mut values = vec![];
         for part in text.split(',') {
             match part.split_once("..") {

@@ -68,7 +68,9 @@ pub enum NameError {
         known: String,
     },
     /// Invalid number of machines.
-    #[error("{0} machines are not supported; write from 1 to {MOST_MACHINES}")]
+    #[error(
+        "{0} machines are not supported; write from 1 to {MOST_MACHINES}, or name --hardware and --fabric, which take any number of devices"
+    )]
     Machines(String),
     /// Invalid shape of a torus.
     #[error("`{name}` is not a shape of {id}, which has {axes} axes: write {example}")]

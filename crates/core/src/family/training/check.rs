@@ -317,6 +317,12 @@ pub fn settings(model: &Model, stack: Stack, settings: &TrainingSettings) -> Res
             "leave release out, or take --stack megatron-2025",
         );
     }
+    if settings.between_kinds > 0.0 {
+        return refuse(
+            "between_kinds is for several kinds of devices, and there is one".into(),
+            "give --devices 16xh100,32xa100-80, or leave it out",
+        );
+    }
     if settings.delay_weight_gradients && settings.ep_overlap != ExpertOverlap::Batch {
         return refuse(
             "delay_weight_gradients needs ep_overlap=batch, as --delay-wgrad-compute needs the overlap of batches"

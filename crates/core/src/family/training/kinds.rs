@@ -2,7 +2,8 @@
 //!
 //! Each kind has the times, memory and links of runs on it alone, for every tensor degree within a
 //! machine, for micro-batches of 1, 2, 4 and 8 sequences, with the activations kept or recomputed. Transfers between
-//! stages leave the machine, and the slower of both ends sets their rate. `O(kinds · degrees · layers)`.
+//! stages leave the machine, and the slower of both ends sets their rate, or the link between the kinds if it is given.
+//! A kind in another place is a kind of its own. `O(kinds · degrees · layers)`.
 //!
 //! Half of each transfer and the usual share of a reduction are exposed, as in runs on one kind. No published run on
 //! several kinds was compared.
@@ -16,6 +17,7 @@ use super::{
     memory::{self, layer_bytes, layer_input},
     repeated::Repeated,
 };
+use crate::units;
 use crate::workload::{
     TrainingProfile,
     mixed::{
@@ -57,8 +59,18 @@ pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<
         origin: Some(Box::new(MixedOrigin::Model(Box::new(model.clone())))),
         remarks: vec![
             "times on each kind are those of its data sheet; no run on several kinds was compared with them".into(),
-            "transfers between stages leave the machine, at the rate of the slower end, and half of each is exposed"
-                .into(),
+            match model.settings.between_kinds {
+                0.0 => {
+                    "transfers between stages leave the machine, at the rate of the slower end, and half of each is \
+                        exposed"
+                        .into()
+                }
+                rate => format!(
+                    "transfers between stages leave the machine, at most at {} a device between kinds, and half of each \
+                     is exposed",
+                    units::bandwidth_exact(rate)
+                ),
+            },
         ],
     };
     let mut refusal = None;
@@ -99,7 +111,13 @@ pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<
     }
     for &(from, from_rate, from_s) in &ends {
         for &(to, to_rate, to_s) in &ends {
-            let rate = LinkRate::Constant { bytes_per_s: from_rate.min(to_rate), latency_s: from_s.max(to_s) };
+            let both = from.1.min(to.1);
+            let between = match model.settings.between_kinds {
+                rate if rate > 0.0 && from.0 != to.0 => f64::from(both) * rate / EXPOSED_TRANSFER,
+                _ => f64::INFINITY,
+            };
+            let bytes_per_s = from_rate.min(to_rate).min(between);
+            let rate = LinkRate::Constant { bytes_per_s, latency_s: from_s.max(to_s) };
             profile.links.rates.insert((from, to), rate);
         }
     }
@@ -143,6 +161,8 @@ fn run(profile: &TrainingProfile, tensor: u32, micro_batch: u32, recompute: bool
         .run(&profile.configuration(layout, if recompute { Recompute::Full } else { Recompute::None }), micro_batch);
     run.settings.sequence_parallel &= tensor > 1;
     run.settings.tp_overlap &= run.settings.sequence_parallel;
+    // Layers cost the same whatever joins the kinds.
+    run.settings.between_kinds = 0.0;
     run
 }
 

@@ -126,6 +126,8 @@ pub struct TrainingSettings {
     pub adapter: Option<Adapter>,
     /// Bytes reserved for the allocator, NCCL and the context.
     pub reserve_bytes: f64,
+    /// Bytes per second of a device to devices of another kind; 0 for the rate of the slower end.
+    pub between_kinds: f64,
 }
 
 /// Profile of settings.
@@ -201,6 +203,7 @@ impl Stack {
             activation_offload: 0,
             adapter: None,
             reserve_bytes: 6.0 * GIB,
+            between_kinds: 0.0,
         };
         match self {
             Stack::Megatron2025 => TrainingSettings { tp_overlap: true, dispatcher: Dispatcher::DeepEp, ..plain },
@@ -238,6 +241,7 @@ enum Slot<'a> {
     Release(&'a mut Option<Release>),
     Adapter(&'a mut Option<Adapter>),
     Size(&'a mut f64),
+    Rate(&'a mut f64),
 }
 
 /// Names that set other settings.
@@ -247,7 +251,7 @@ const MOST: u32 = 1 << 20;
 
 impl TrainingSettings {
     /// Names of all settings with their allowed values, in display order.
-    pub const NAMES: [(&'static str, &'static str); 27] = [
+    pub const NAMES: [(&'static str, &'static str); 28] = [
         ("sequence_parallel", "true or false"),
         ("distributed_optimizer", "true or false"),
         ("shard_gradients", "true or false"),
@@ -275,6 +279,7 @@ impl TrainingSettings {
         ("activation_offload", "the layers of each stage, or 0"),
         ("adapter", "none, lora:r=RANK or qlora:r=RANK"),
         ("reserve", "a size, such as 6GiB"),
+        ("between_kinds", "a bandwidth, such as 5GB/s, or 0 for that of the slower end"),
     ];
 
     fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
@@ -306,6 +311,7 @@ impl TrainingSettings {
             "activation_offload" => Slot::Upto(&mut self.activation_offload, MOST),
             "adapter" => Slot::Adapter(&mut self.adapter),
             "reserve" => Slot::Size(&mut self.reserve_bytes),
+            "between_kinds" => Slot::Rate(&mut self.between_kinds),
             _ => return None,
         })
     }
@@ -390,6 +396,8 @@ impl Slot<'_> {
             Slot::Release(release) => *release = Release::parse_setting(value)?,
             Slot::Adapter(adapter) => *adapter = Adapter::parse(value).ok()?,
             Slot::Size(bytes) => *bytes = size(value)?,
+            Slot::Rate(rate) if value.trim() == "0" => *rate = 0.0,
+            Slot::Rate(rate) => *rate = units::parse_bandwidth(value).ok()?,
         }
         Some(())
     }
@@ -406,6 +414,8 @@ impl Slot<'_> {
             Slot::Release(release) => release.map_or_else(|| "none".into(), |release| release.to_string()),
             Slot::Adapter(adapter) => adapter.map_or_else(|| "none".into(), |adapter| adapter.to_string()),
             Slot::Size(bytes) => units::bytes_exact(*bytes),
+            Slot::Rate(0.0) => "0".into(),
+            Slot::Rate(rate) => units::bandwidth_exact(*rate).replace(' ', ""),
         }
     }
 }
