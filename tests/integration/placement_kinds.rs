@@ -1,5 +1,6 @@
 //! Device placement on accelerators of several kinds: against trying everything, and against the program for one kind.
 
+use crate::placement_brute::Random;
 use plantui::{
     graph::Dag,
     planner::{
@@ -13,16 +14,6 @@ use plantui::{
     },
     workload::placement::{PlacementNode, PlacementProfile},
 };
-
-/// A linear congruential generator (Knuth's MMIX constants): the same graphs on every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
 
 struct Instance {
     dag: Dag,

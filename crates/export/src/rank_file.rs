@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{engine::launch, formats::ScoredPlan};
-use plantui_core::family;
+use plantui_core::family::{self, kinds::KindCount};
 
 /// Ranks in the order of stages, replicas and shards: `rank,stage,replica,shard,machine,device,local_device`. Machines
 /// are those of the plan's topology, else those of the limits, else as the engines' launch lines spread them: up to
@@ -30,6 +30,7 @@ pub(crate) fn to_csv(exported: &ScoredPlan<'_>) -> String {
         let first = (0..device).rev().take_while(|&other| machine(other) == own).last().unwrap_or(device);
         (own, device - first)
     };
+    let kinds = !KindCount::of(workload).is_empty();
     let mut rows = String::new();
     let mut shown: std::collections::BTreeMap<usize, Vec<String>> = std::collections::BTreeMap::new();
     let mut rank = 0;
@@ -40,7 +41,8 @@ pub(crate) fn to_csv(exported: &ScoredPlan<'_>) -> String {
             shown.entry(machine).or_default().push(local.to_string());
             let (replica, shard) = (at / shards, at % shards);
             let number: u32 = number;
-            let kind = family::of(workload).stage_kind(stage).map_or_else(String::new, |kind| format!(",{kind}"));
+            let own = family::of(workload).stage_kind(stage).unwrap_or_default();
+            let kind = if kinds { format!(",{own}") } else { String::new() };
             writeln!(rows, "{rank},{number},{replica},{shard},{machine},{device},{local}{kind}")
                 .expect("a string takes every write");
             rank += 1;
@@ -51,7 +53,7 @@ pub(crate) fn to_csv(exported: &ScoredPlan<'_>) -> String {
         writeln!(text, "# machine {machine}: CUDA_VISIBLE_DEVICES={}", local.join(","))
             .expect("a string takes every write");
     }
-    let kind = if mixed.is_some() { ",kind" } else { "" };
+    let kind = if kinds { ",kind" } else { "" };
     text + "rank,stage,replica,shard,machine,device,local_device" + kind + "\n" + &rows
 }
 

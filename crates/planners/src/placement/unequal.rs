@@ -59,7 +59,7 @@ impl UnequalLimits {
         all
     }
 
-    /// Lower bound on the max-load of all splits, contiguous or not.
+    /// Lower bound on the max-load of all splits of these classes, contiguous or not.
     pub(super) fn lower_bound(&self, costs: &ClassCosts) -> f64 {
         let alone = |class: usize| {
             let fits = |kind: &&KindLimits| costs.supported[class] && costs.size[class] <= kind.memory_bytes;

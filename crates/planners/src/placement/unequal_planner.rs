@@ -81,7 +81,8 @@ pub(super) fn plan_contiguous(
             let plan = plan(&stages);
             search.improve(value, &plan);
             (outcome.plan, outcome.objective) = (Some(plan), Some(value));
-            outcome.lower_bound = Some(found.bound.min(value));
+            let bound = if linear { bound_of_all(problem, asked, limits) } else { found.bound };
+            outcome.lower_bound = Some(bound.min(value));
             if !linear {
                 outcome.proven_among = Some(among.clone());
             } else if outcome.status == Status::Optimal {
@@ -124,7 +125,7 @@ pub(super) fn plan_locally(
     if costs.net_count().saturating_mul(fastest.len()) > local_search::MOST_COUNTERS {
         return Outcome::refused("The graph has too many edges for local search on so many accelerators.");
     }
-    let bound = limits.lower_bound(&costs);
+    let bound = bound_of_all(problem, asked, limits);
     search.report_bound(bound);
     let speeds: Vec<f64> = fastest.iter().map(|(_, speed)| *speed).collect();
     let ((_, device), descents) = local_search::best_of(&costs, &speeds, restarts, search);
@@ -163,6 +164,12 @@ pub(super) fn plan_locally(
     (outcome.plan, outcome.objective) = (Some(plan), Some(value));
     outcome.lower_bound = Some(bound.min(value));
     outcome
+}
+
+/// Lower bound on the max-load of all splits, contiguous or not: classes on a cycle may be on several devices.
+fn bound_of_all(problem: &Problem, asked: &PlacementProblem<'_>, limits: &UnequalLimits) -> f64 {
+    let colours = Partition::by_colour(&asked.profile);
+    limits.lower_bound(&ClassCosts::new(&problem.workload.dag, &asked.profile, &colours))
 }
 
 fn no_memory(value: f64, bytes: f64, id: &str, kind: KindLimits) -> Infeasible {

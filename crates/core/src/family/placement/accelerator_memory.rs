@@ -22,15 +22,15 @@ const FEASIBILITY_TOLERANCE: f64 = 1e-12;
 pub struct AcceleratorMemory {
     /// Unit that sizes are rounded to; `None` if they are not rounded.
     unit_bytes: Option<f64>,
-    /// Possible error of a sum, relative to the memory.
-    slack: f64,
+    /// Possible error of a sum of rounded sizes, bytes.
+    rounding_bytes: f64,
     limit_bytes: f64,
 }
 
 impl AcceleratorMemory {
     /// Memory limit for the nodes of a profile. `O(nodes)`.
     pub fn new(profile: &PlacementProfile, memory_bytes: f64) -> Self {
-        let as_it_is = AcceleratorMemory { unit_bytes: None, slack: 0.0, limit_bytes: memory_bytes };
+        let as_it_is = AcceleratorMemory { unit_bytes: None, rounding_bytes: 0.0, limit_bytes: memory_bytes };
         if memory_bytes.is_infinite() || (memory_bytes < WHOLE && has_whole_sizes(profile)) {
             return as_it_is;
         }
@@ -40,15 +40,15 @@ impl AcceleratorMemory {
         if !unit.is_normal() {
             return as_it_is;
         }
-        let slack = FEASIBILITY_TOLERANCE + profile.nodes.len() as f64 * f64::EPSILON;
-        let rounded = AcceleratorMemory { unit_bytes: Some(unit), slack, limit_bytes: 0.0 };
+        let rounding_bytes = profile.nodes.len() as f64 * f64::EPSILON * memory_bytes;
+        let rounded = AcceleratorMemory { unit_bytes: Some(unit), rounding_bytes, limit_bytes: 0.0 };
         AcceleratorMemory { limit_bytes: rounded.limit_of(memory_bytes), ..rounded }
     }
 
     /// Limit for the sum of rounded sizes on an accelerator with another memory, at most this one's.
     pub fn limit_of(&self, memory_bytes: f64) -> f64 {
         self.unit_bytes.map_or(memory_bytes, |unit| {
-            let units = (memory_bytes * (1.0 + self.slack) / unit).floor();
+            let units = ((memory_bytes * (1.0 + FEASIBILITY_TOLERANCE) + self.rounding_bytes) / unit).floor();
             (units * unit).min(f64::MAX)
         })
     }

@@ -258,10 +258,13 @@ fn read_kinds(
         let at = |field: &str| format!("accelerators[{i}].{field}");
         let id = printable(kind.kind.trim());
         let known = |own: &AcceleratorKind| own.id.eq_ignore_ascii_case(&id);
-        let is_name = id.contains(char::is_alphabetic) && !id.contains([',', ':']);
-        if !is_name || kinds.iter().any(known) {
-            let repair = "give each kind a name of its own, such as a100";
-            return Err(reader.error(&at("kind"), format!("is `{id}`"), repair));
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let repair = "give each kind a name of its own of letters, digits, `-`, `_` and `.`, such as a100";
+        if !id.contains(char::is_alphabetic) || !id.chars().all(is_letter) {
+            return Err(reader.error(&at("kind"), format!("is `{id}`, which is no name"), repair));
+        }
+        if kinds.iter().any(known) {
+            return Err(reader.error(&at("kind"), format!("is `{id}`, which is used already"), repair));
         }
         let all: f64 = kind.count + kinds.iter().map(|own| f64::from(own.count)).sum::<f64>();
         if kind.count.fract() != 0.0 || kind.count < 1.0 || all > MAX_DEVICES {
