@@ -29,7 +29,7 @@ pub(crate) struct TrainingArgs {
     pub hardware: Option<String>,
     /// Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as 3072:7, or
     /// roce-24k [default: full bandwidth between all]
-    #[arg(long, value_name = "POD:RATIO", value_parser = fabric)]
+    #[arg(long, value_name = "POD:RATIO", allow_hyphen_values = true, value_parser = fabric)]
     pub fabric: Option<Fabric>,
     /// Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's longest, at most 8192]
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_delimiter = ',', value_parser = tokens)]
@@ -100,6 +100,13 @@ impl TrainingArgs {
         let mut own = self.clone();
         let mut settings = vec![];
         if let Some(part) = if family::of(&workload).has_platform() { training_in_plan(plan)? } else { None } {
+            // The network above the machines is the cluster's, whatever the hardware.
+            let figure = |name: &str| part.figures.get(name).copied();
+            let network = figure("pod").zip(figure("oversubscription"));
+            let network = network.map(|(pod, oversubscription)| Fabric { pod: pod as u32, oversubscription });
+            if self.hardware.is_some() && topology.is_none() {
+                own.fabric = own.fabric.or(network);
+            }
             if self.hardware.is_none() {
                 let (calibrated, source) = (self.calibration.is_some(), input::shown(plan));
                 workload = family::of(&workload).on_plan_hardware(&workload, &part, calibrated, &source)?;
@@ -274,6 +281,10 @@ pub(super) fn software(workload: &mut Workload, given: &[String]) -> Result<Vec<
             Some((name, value)) if family::of(workload).has_setting(name) => {
                 let set = family::of(workload).with_setting(workload, name, value);
                 *workload = set.map_err(|problem| Failure::refused(format!("--set: {problem}"), ""))?;
+                if workload.training().is_some_and(|profile| profile.settings.between_kinds > 0.0) {
+                    let problem = "--set: between_kinds is for several kinds of devices, and there is one";
+                    return Err(Failure::refused(problem, "give --devices 16xh100,32xa100-80, or leave it out"));
+                }
             }
             _ => rest.push(setting.clone()),
         }

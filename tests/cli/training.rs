@@ -499,3 +499,25 @@ fn no_result_replaces_the_workload_that_is_read() {
     assert!(error.contains("is read by this command"), "{error}");
     assert_eq!(std::fs::read_to_string(&own).unwrap(), before);
 }
+
+#[test]
+fn a_pod_holds_whole_machines_and_is_kept() {
+    let folder = Folder::new();
+    let plan = argument(&folder.path("plan.json"));
+    let model = ["plan", "llama-3.1-8b", "--hardware", "h100", "--devices", "64", "--global-batch", "128"];
+    let told = |flags: &[&str]| {
+        let output = plantui().args([&model[..], flags].concat()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (code, out) = told(&["--fabric", "4:7"]);
+    assert!(code == Some(2) && out.contains("has pods of 4 devices, and 8 devices share a machine's links"), "{out}");
+    let (code, out) = told(&["--fabric", "16:7", "--output", &plan]);
+    assert_eq!(code, Some(0), "{out}");
+    for hardware in [&[][..], &["--hardware", "h100"]] {
+        let output = plantui().args(["check", "llama-3.1-8b", &plan]).args(hardware).output().unwrap();
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && out.contains("devices in several pods of 16"), "{out}");
+    }
+    let (code, out) = told(&["--fabric", "16:7", "--topology", "8xdgx-h100"]);
+    assert!(code == Some(2) && out.contains("--fabric and --topology both state the links"), "{out}");
+}

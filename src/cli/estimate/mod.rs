@@ -71,7 +71,7 @@ pub(crate) struct EstimateArgs {
     hardware: Option<String>,
     /// Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as 3072:7, or
     /// roce-24k [default: full bandwidth between all]
-    #[arg(long, value_name = "POD:RATIO", value_parser = fabric)]
+    #[arg(long, value_name = "POD:RATIO", allow_hyphen_values = true, value_parser = fabric)]
     fabric: Option<Fabric>,
     /// Number of devices [default: the product of the degrees]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
@@ -147,7 +147,10 @@ impl EstimateArgs {
         if self.fabric.is_some() && self.topology.is_some() {
             return Err(Failure::refused("--fabric and --topology both state the links", "give one"));
         }
-        accelerator.fabric = self.fabric.or(accelerator.fabric);
+        if let Some(fabric) = self.fabric {
+            fabric.suits(&accelerator).map_err(|problem| Failure::refused(format!("--fabric {problem}"), ""))?;
+            accelerator.fabric = Some(fabric);
+        }
         if let Some(topology) = &*self.topology {
             accelerator = topology.wiring().around(&accelerator);
             let devices: Vec<usize> = (0..usize::try_from(resolved.devices).unwrap_or(usize::MAX)).collect();

@@ -142,6 +142,9 @@ impl Default for HardwareSheet {
     }
 }
 
+/// Largest oversubscription of a network.
+pub const MOST_OVERSUBSCRIPTION: f64 = 1000.0;
+
 /// Generations with fitted constants.
 pub const GENERATIONS: [&str; 4] = ["volta", "ampere", "hopper", "blackwell"];
 
@@ -240,6 +243,12 @@ impl HardwareSheet {
                 return Some(format!("{name} is missing"));
             }
             return Some(format!("{name} is {}, must be from 1 to 1e18", value.unwrap_or_default()));
+        }
+        if let Some(times) = self.oversubscription.filter(|times| *times > MOST_OVERSUBSCRIPTION) {
+            return Some(format!("oversubscription is {times}, must be from 1 to {MOST_OVERSUBSCRIPTION}"));
+        }
+        if let Some(pod) = self.pod.filter(|pod| *pod < self.domain) {
+            return Some(format!("pod is {pod}, must be at least the domain of {}", self.domain));
         }
         if self.oversubscription.is_some() && self.pod.is_none() {
             return Some("oversubscription is given without pod, the devices that it surrounds".into());

@@ -38,6 +38,8 @@ impl DeviceLinks {
             outer_link: self.links.between_machines,
             domain: self.machine,
             joined_by: self.joined_by,
+            // The topology has all levels of its own.
+            fabric: None,
             memory_bytes: self.memory_bytes.unwrap_or(accelerator.memory_bytes),
             ..*accelerator
         }

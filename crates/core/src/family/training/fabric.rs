@@ -17,9 +17,6 @@ pub const FABRICS: [(&str, Fabric, &str); 1] = [(
     "24,576 H100 on RoCE, pods of 3,072 with 1:7 above: The Llama 3 Herd of Models, 2024",
 )];
 
-/// Largest oversubscription.
-const MOST_OVERSUBSCRIPTION: f64 = 1000.0;
-
 /// Reads a fabric: a name, or `3072:7` for pods of 3,072 devices with a seventh of the bandwidth between them.
 ///
 /// # Errors
@@ -33,8 +30,9 @@ pub fn parse(text: &str) -> Result<Fabric, String> {
     let (pod, times) = text.split_once(':').ok_or_else(form)?;
     let pod = units::parse_count(pod.trim()).map_err(|_| form())?;
     let oversubscription = times.trim().parse().map_err(|_| form())?;
-    if !(1.0..=MOST_OVERSUBSCRIPTION).contains(&oversubscription) {
-        return Err(format!("has an oversubscription of {times}, must be from 1 to {MOST_OVERSUBSCRIPTION}"));
+    let most = Fabric::MOST_OVERSUBSCRIPTION;
+    if !(1.0..=most).contains(&oversubscription) {
+        return Err(format!("has an oversubscription of {times}, must be from 1 to {most}"));
     }
     Ok(Fabric { pod, oversubscription })
 }
@@ -47,6 +45,17 @@ impl Fabric {
             self.pod,
             units::number(self.oversubscription)
         )
+    }
+
+    /// Refuses pods that hold no whole machine.
+    ///
+    /// # Errors
+    /// A sentence with the devices of a machine.
+    pub fn suits(&self, accelerator: &Accelerator) -> Result<(), String> {
+        if self.pod >= accelerator.domain {
+            return Ok(());
+        }
+        Err(format!("has pods of {} devices, and {} devices share a machine's links", self.pod, accelerator.domain))
     }
 
     /// Rate of a reduction over ranks that are `stride` devices apart, as a share of the rate within a pod.
@@ -74,19 +83,24 @@ impl Fabric {
     }
 }
 
+/// Network of an accelerator; a pod holds whole machines.
+fn of(accelerator: &Accelerator) -> Option<Fabric> {
+    accelerator.fabric.map(|fabric| Fabric { pod: fabric.pod.max(accelerator.domain), ..fabric })
+}
+
 /// Share of the rate for a reduction over ranks that are `stride` devices apart.
 pub(super) fn reduction(accelerator: &Accelerator, ranks: f64, stride: f64) -> f64 {
-    accelerator.fabric.map_or(1.0, |fabric| fabric.reduction(ranks, stride))
+    of(accelerator).map_or(1.0, |fabric| fabric.reduction(ranks, stride))
 }
 
 /// Share of the rate for an exchange among neighbouring devices.
 pub(super) fn exchange(accelerator: &Accelerator, devices: f64) -> f64 {
-    accelerator.fabric.map_or(1.0, |fabric| fabric.exchange(devices))
+    of(accelerator).map_or(1.0, |fabric| fabric.exchange(devices))
 }
 
 /// Share of the rate for transfers to the next stage, of devices in all and of a stage.
 pub(super) fn next_stage(accelerator: &Accelerator, devices: f64, of_stage: f64) -> f64 {
-    accelerator.fabric.map_or(1.0, |fabric| fabric.next_stage(devices, of_stage))
+    of(accelerator).map_or(1.0, |fabric| fabric.next_stage(devices, of_stage))
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ impl Platform for TrainingProfile {
     }
 
     fn on_fabric(&self, workload: &Workload, fabric: Fabric) -> Result<Workload, DialError> {
+        fabric.suits(&self.accelerator).map_err(DialError)?;
         let mut profile = self.clone();
         profile.accelerator.fabric = Some(fabric);
         profile.remarks.push(fabric.told());

@@ -45,6 +45,11 @@ pub struct Fabric {
     pub oversubscription: f64,
 }
 
+impl Fabric {
+    /// Largest oversubscription.
+    pub const MOST_OVERSUBSCRIPTION: f64 = hardware::MOST_OVERSUBSCRIPTION;
+}
+
 /// Accelerator and its links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Accelerator {
