@@ -161,7 +161,7 @@ impl LimitArgs {
             topology.has(devices.largest().into())?;
         }
         let read = self.profile.over(self.training.over(read, &[], self.topology.as_deref())?)?;
-        self.on_kinds(read, self.kinds().unwrap_or_default())
+        self.on_kinds(read, self.kinds().unwrap_or_default(), "--devices")
     }
 
     /// Numbers of devices by kind, if they are given so.
@@ -175,11 +175,11 @@ impl LimitArgs {
         (1..=self.kinds().map_or(0, <[KindCount]>::len)).map(|number| format!("kind-{number}"))
     }
 
-    /// Workload on these kinds of devices; the same if there are none.
+    /// Workload on these kinds of devices, which `place` names; the same if there are none.
     ///
     /// # Errors
     /// [`Failure`] if it has no costs on one of them, or flags for one kind are given.
-    fn on_kinds(&self, workload: Workload, kinds: &[KindCount]) -> Result<Workload, Failure> {
+    fn on_kinds(&self, workload: Workload, kinds: &[KindCount], place: &str) -> Result<Workload, Failure> {
         let asked = if kinds.is_empty() { KindCount::of(&workload) } else { kinds.to_vec() };
         if asked.is_empty() {
             return Ok(workload);
@@ -198,7 +198,7 @@ impl LimitArgs {
         if kinds.is_empty() {
             return Ok(workload);
         }
-        kinds::over(&workload, kinds).map_err(|error| Failure::refused(format!("--devices: {error}"), ""))
+        kinds::over(&workload, kinds).map_err(|error| Failure::refused(format!("{place}: {error}"), ""))
     }
 
     /// Loads the workload of a plan's file.
@@ -212,8 +212,8 @@ impl LimitArgs {
             plan,
         )?;
         match self.kinds() {
-            Some(kinds) => self.on_kinds(read, kinds),
-            None => self.on_kinds(read, &training_input::kinds_in_plan(plan)?),
+            Some(kinds) => self.on_kinds(read, kinds, "--devices"),
+            None => self.on_kinds(read, &training_input::kinds_in_plan(plan)?, "workload.kinds of the plan"),
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct CostArgs {
     #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, value_parser = positive, conflicts_with = "mtbf")]
     pub failures_per_day: Option<f64>,
     /// Mean time between two failures of one device, such as 50000h; the job's is that divided by the devices
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = units::parse_seconds)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = long_duration)]
     pub mtbf: Option<f64>,
     /// Time to write a checkpoint, during which nothing is trained [with failures: 60s]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = units::parse_seconds)]
@@ -44,6 +44,15 @@ fn positive(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|price: &f64| *price > 0.0 && *price < 1e9).ok_or_else(|| "must be above 0".into())
 }
 
+/// Reads a duration in seconds, in hours, days or years too: `50000h`, `90d`, `5y`.
+fn long_duration(text: &str) -> Result<f64, String> {
+    let long = [("d", 86_400.0), ("y", 365.0 * 86_400.0)];
+    let of = |(unit, seconds): (&str, f64)| Some(text.trim().strip_suffix(unit)?.trim().parse::<f64>().ok()? * seconds);
+    let read = long.into_iter().find_map(of).or_else(|| units::parse_seconds(text).ok());
+    let known = read.filter(|seconds| seconds.is_finite() && *seconds > 0.0);
+    known.ok_or_else(|| "is no duration above 0; write 50000h, 90d or 5y".into())
+}
+
 impl CostArgs {
     /// The same with the configured price of the hardware, if no price is given.
     ///
@@ -55,9 +64,6 @@ impl CostArgs {
         if let Some((flag, _)) = given {
             let problem = format!("{flag} says nothing without failures");
             return Err(Failure::refused(problem, "give --failures-per-day or --mtbf, or leave it out"));
-        }
-        if self.mtbf == Some(0.0) {
-            return Err(Failure::refused("--mtbf is 0", "give the time between failures, such as 50000h"));
         }
         if self.price.is_some() {
             return Ok(self.clone());
@@ -137,7 +143,10 @@ impl CostArgs {
             [failures.between_s, failures.interval_s(), failures.checkpoint_s, failures.restart_s].map(units::seconds);
         let goodput = units::percent(failures.goodput());
         if failures.goodput() == 0.0 {
-            return format!("goodput {goodput}: with a failure every {between}, the job makes no progress");
+            return format!(
+                "goodput {goodput}: with a failure every {between}, {checkpoint} to write a checkpoint and {restart} to \
+                 restart, the formula leaves no time to train, and no days or cost"
+            );
         }
         let assumed = match (self.checkpoint_time, self.restart_time) {
             (None, None) => ", both assumed",
@@ -145,10 +154,12 @@ impl CostArgs {
             (Some(_), None) => ", the second assumed",
             (Some(_), Some(_)) => "",
         };
-        format!(
-            "goodput {goodput}: a failure every {between}, a checkpoint every {every} is best ({checkpoint} to write, \
-             {restart} to restart{assumed})"
-        )
+        let best = if failures.checkpoint_s > 0.0 {
+            format!("a checkpoint every {every} is best ({checkpoint} to write, ")
+        } else {
+            "checkpoints cost nothing (".to_string()
+        };
+        format!("goodput {goodput}: a failure every {between}, {best}{restart} to restart{assumed})")
     }
 }
 
@@ -170,10 +181,11 @@ impl TrainingCost {
             let Some(flag) = args.first_flag() else { return Ok(None) };
             if workload.mixed().is_some() {
                 let problem = format!("{flag} is for one kind of device, and {} is on several", workload.name);
-                return Err(Failure::refused(
-                    problem,
-                    "leave it out; prices go with the kinds, such as --devices 16xh100:2.50",
-                ));
+                let repair = match flag {
+                    "--price" => "give prices with the kinds, such as --devices 16xh100:2.50",
+                    _ => "leave it out, or plan on one kind",
+                };
+                return Err(Failure::refused(problem, repair));
             }
             return Err(Failure::refused(
                 format!("{flag} is for a model that is trained, and {} states no tokens", workload.name),
@@ -259,7 +271,7 @@ mod tests {
         assert_eq!(of_device.of(1e6, 16_384).unwrap().goodput.map(units::percent), Some("84.2%".into()));
         let often = CostArgs { failures_per_day: Some(1e4), ..CostArgs::default() };
         let (figures, line) = (often.of(1e6, 8).unwrap(), often.line(1e6, 8).unwrap());
-        assert!(figures.days.is_none() && line.contains("the job makes no progress"), "{line}");
+        assert!(figures.days.is_none() && line.contains("leaves no time to train"), "{line}");
         assert!(CostArgs { restart_time: Some(60.0), ..CostArgs::default() }.on("h100").is_err());
     }
 }

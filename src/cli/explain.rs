@@ -298,10 +298,12 @@ fn what_binds(text: &mut String, base: &ExplainedPlan, explanation: &Explanation
             line(text, format_args!("      per iteration: {}", differences_text(&cause.parts)));
         }
     }
-    if causes.is_empty() {
-        line(text, format_args!("  none: no plan without one of the limits is better"));
-    }
     let free = explanation.free(base);
+    match (causes.is_empty(), free.is_empty()) {
+        (true, true) => line(text, format_args!("  no limit was left out: see what one change each would bring")),
+        (true, false) => line(text, format_args!("  none: no plan without one of these limits is better")),
+        _ => {}
+    }
     if !free.is_empty() {
         line(text, format_args!("  does not bind: {}", free.join(", ")));
     }

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     cluster::LimitKind,
+    family::kinds::KindCount,
     planner::Search,
     simulate::Setup,
     study::{
@@ -115,7 +116,11 @@ impl SeekArgs {
         let least = least.ok_or_else(|| Failure::refused(format!("there is no limit `{}`", self.least), ""))?;
         let heeded = limits_of(task.planner, &task.problem.workload);
         if !heeded.contains(&least) {
-            let message = format!("{} ignores {}, so there is no least value", task.planner.info().name, least.label());
+            let kinds = KindCount::text(&KindCount::of(&task.problem.workload));
+            let message = match (least, kinds.is_empty()) {
+                (LimitKind::Memory, false) => format!("memory is that of each kind: {kinds}"),
+                _ => format!("{} ignores {}, so there is no least value", task.planner.info().name, least.label()),
+            };
             let flags: Vec<&str> = heeded.iter().map(|kind| kind.flag().trim_start_matches('-')).collect();
             return Err(Failure::refused(message, format!("--least accepts here: {}", flags.join(", "))));
         }

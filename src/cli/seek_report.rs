@@ -14,11 +14,15 @@ use crate::schemas::DocumentSchema;
 use crate::{
     cluster::{GivenLimits, LimitKind},
     export::plan_json::{self, status_word},
-    family,
-    plan::document::{Document, WorkloadPart, limit_value, limits_part},
+    family::{self, kinds::KindCount},
+    plan::{
+        Plan, Stage,
+        document::{Document, WorkloadPart, limit_value, limits_part},
+    },
     planner::Problem,
     study::seek::{SeekCertainty, SeekMethod, SeekProbe, SeekResult},
     units,
+    workload::Workload,
 };
 
 /// Text for people.
@@ -33,13 +37,29 @@ pub(super) fn text(problem: &Problem, sought: &SeekResult) -> String {
     if let Some(run) = &sought.run {
         let plan = match (sought.answer, sought.nearest()) {
             (None, Some(step)) => format!("the nearest plan, with {}", sought.describe_value(step.value)),
-            _ => format!("the plan: {}", sought.flags().unwrap_or_default()),
+            _ => format!("the plan: {}", flags(sought, &run.problem.workload, run.outcome.plan.as_ref())),
         };
         line(&mut text, format_args!(""));
         line(&mut text, format_args!("{plan}"));
         text += &report::planned(run);
     }
     text
+}
+
+/// Flag that sets the answer; with several kinds of devices, the numbers of each that the plan has.
+fn flags(sought: &SeekResult, workload: &Workload, plan: Option<&Plan>) -> String {
+    let mut kinds = KindCount::of(workload);
+    if sought.question.least != LimitKind::Devices || kinds.is_empty() {
+        return sought.flags().unwrap_or_default();
+    }
+    let family = family::of(workload);
+    for own in &mut kinds {
+        let stages = plan.iter().flat_map(|plan| &plan.stages);
+        let stages = stages.filter(|stage| family.stage_kind(stage) == Some(own.id.as_str()));
+        own.count = stages.map(Stage::device_count).sum();
+    }
+    kinds.retain(|own| own.count > 0);
+    format!("--devices {}", KindCount::list(&kinds))
 }
 
 fn figure(sought: &SeekResult, step: &SeekProbe) -> String {

@@ -122,16 +122,18 @@ impl SimulateArgs {
             notice::error(&no_routes(&search));
             return Ok(CommandEnd::Stopped);
         };
-        self.play(pipeline, wanted, &loaded.plan, &limits, &search, &destination)
+        let family = family::of(&workload);
+        let memory: Vec<f64> = loaded.plan.stages.iter().map(|stage| family.memory_limit(&limits, stage)).collect();
+        self.play(pipeline, wanted, &loaded.plan, (&limits, &memory), &search, &destination)
     }
 
-    /// Simulates a pipeline and writes the requested output.
+    /// Simulates a pipeline and writes the requested output; `memory` limits the devices of each stage, bytes.
     fn play(
         &self,
         pipeline: Pipeline,
         wanted: Schedule,
         plan: &Plan,
-        limits: &Limits,
+        (limits, memory): (&Limits, &[f64]),
         search: &Search,
         destination: &Destination,
     ) -> Result<CommandEnd, Failure> {
@@ -148,7 +150,7 @@ impl SimulateArgs {
         };
         let format = if self.json { TimelineFormat::Json } else { self.format };
         match format {
-            TimelineFormat::Summary => destination.write(&figures::summary(plan, limits, &simulation))?,
+            TimelineFormat::Summary => destination.write(&figures::summary(plan, (limits, memory), &simulation))?,
             TimelineFormat::Json => destination.write(&output::json(&figures::document(plan, &simulation)))?,
             TimelineFormat::Drawing => {
                 let drawn = drawing::text(&simulation.timeline);
@@ -195,7 +197,8 @@ impl SimulateArgs {
         let alone = Stage { nodes: vec![], choices: vec![], data_parallel: 1, tensor_parallel: 1, devices: vec![] };
         let plan = Plan { stages: vec![alone; pipeline.stages.len()], ..Plan::default() };
         let limits = Limits { memory_bytes: Some(memory).filter(|memory| memory.is_finite()), ..Limits::NEUTRAL };
-        self.play(pipeline, schedule, &plan, &limits, &search, destination)
+        let memory = vec![memory; plan.stages.len()];
+        self.play(pipeline, schedule, &plan, (&limits, &memory), &search, destination)
     }
 
     /// Writes a table of all schedules for a workload with its description and name.

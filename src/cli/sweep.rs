@@ -30,8 +30,10 @@ use super::{
     sweep_topologies,
 };
 use crate::{
+    cluster::LimitKind,
     export::{sweep_csv, sweep_svg},
-    family, notice,
+    family::{self, kinds::KindCount},
+    notice,
     planner::{OptionError, Problem, Search, Status},
     study::sweep::{
         ChartFigure, MOST_POINTS, PointResult, Series, Sweep,
@@ -272,6 +274,12 @@ impl SweepArgs {
         }
         let workloads: Vec<Arc<_>> = workloads.into_iter().map(Arc::new).collect();
         let values = self.limits.values();
+        let of_kinds = workloads.iter().find(|workload| !KindCount::of(workload).is_empty());
+        if let (Some(workload), true) = (of_kinds, values.iter().any(|values| values.kind == LimitKind::Memory)) {
+            let kinds = KindCount::text(&KindCount::of(workload));
+            let problem = format!("--memory is for one kind of device, and there are {kinds}");
+            return Err(Failure::refused(problem, "leave it out: each kind has its own"));
+        }
         let axes: Vec<&str> =
             values.iter().filter(|values| values.is_axis()).map(|values| values.kind.flag()).collect();
         if axes.len() > 2 {

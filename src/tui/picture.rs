@@ -50,7 +50,7 @@ const WIDE: (u16, u16) = (140, 40);
 const FILM: (u16, u16) = (100, 30);
 
 /// Draws the README's pictures into a folder: those of the tours of the built-in workload and of a model to be trained,
-/// and one of a device placement. Returns their names.
+/// one of a device placement, and one of a model on several kinds of devices. Returns their names.
 ///
 /// # Errors
 /// [`ScreenError`] if the screen cannot be created or a file cannot be written.
@@ -58,6 +58,7 @@ pub fn screenshots(
     folder: &Path,
     placement: &Arc<Workload>,
     model: &Arc<Workload>,
+    kinds: &Arc<Workload>,
 ) -> Result<Vec<String>, ScreenError> {
     std::fs::create_dir_all(folder)?;
     let builtin = Arc::new(workload::builtin());
@@ -91,6 +92,11 @@ pub fn screenshots(
     screen.act(Action::Show(View::Devices));
     screen.focus(Focus::View);
     keep("placement.svg".into(), screen.svg())?;
+    let mut request = posed(kinds, "dark");
+    request.overrides.set(LimitKind::Batch, Some(128.0));
+    let mut screen = Offscreen::new(request, SIZE.0, SIZE.1)?;
+    screen.rest();
+    keep("kinds.svg".into(), screen.svg())?;
     Ok(names)
 }
 

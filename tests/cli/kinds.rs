@@ -218,6 +218,8 @@ fn a_slow_link_between_kinds_keeps_the_plan_on_one() {
     assert_eq!(code, 0, "{err}");
     let (code, out, err) = run(&["check", "llama-3-8b", &plan]);
     assert!(code == 0 && out.contains("16 of 16 h100@east, 16 of 16 h100@west"), "{out}{err}");
+    let (code, out, err) = run(&["export", &plan, "--to", "megatron"]);
+    assert!(code == 0 && out.contains("ranks 0–15 on h100@east"), "{out}{err}");
     let slow = ["plan", "llama-3-8b", "--devices", KINDS, "--batch", "128", "--set", "between_kinds=100MB/s"];
     let (code, out, err) = run(&slow);
     assert!(code == 0 && out.contains("16 of 16 h100, 0 of 32 a100-80"), "{out}{err}");
@@ -235,5 +237,29 @@ fn commands_without_kinds_say_so() {
     for command in ["sweep", "estimate"] {
         let (code, _, err) = run(&[command, "llama-3-8b", "--devices", KINDS]);
         assert!(code == 2 && err.contains("`plantui plan` takes kinds"), "{command}: {err}");
+    }
+}
+
+/// Nodes 1 and 3 share a class, and 2 is between them: a contiguous split has all on one device, and others do not.
+#[test]
+fn a_bound_of_contiguous_splits_is_not_one_of_all() {
+    let folder = Folder::new();
+    let file = argument(&folder.path("cycle.json"));
+    let node = |id: u32, class: u32| {
+        serde_json::json!({"id": id, "supportedOnFpga": 1, "cpuLatency": 9.0, "fpgaLatency": 4.0,
+                           "isBackwardNode": 0, "size": 1.0, "colorClass": class})
+    };
+    let kind = |kind: &str, speed: f64| serde_json::json!({"kind": kind, "count": 1, "speed": speed, "maxSize": 10.0});
+    let edge = |from: u32, to: u32| serde_json::json!({"sourceId": from, "destId": to, "cost": 0.0});
+    let graph = serde_json::json!({
+        "accelerators": [kind("fast", 2.0), kind("slow", 1.0)], "maxCPUs": 0,
+        "nodes": [node(1, 1), node(2, 2), node(3, 1)], "edges": [edge(1, 2), edge(2, 3)],
+    });
+    fs::write(&file, graph.to_string()).unwrap();
+    for (planner, told) in
+        [("placement-dp", "optimal"), ("placement-dpl", "within"), ("placement-local-search", "within")]
+    {
+        let (code, out, err) = run(&["plan", &file, "--planner", planner]);
+        assert!(code == 0 && out.contains(&format!("proof: {told}")), "{planner}: {out}{err}");
     }
 }

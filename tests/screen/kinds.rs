@@ -6,18 +6,23 @@ use plantui::{
     cluster::{GivenLimits, LimitKind},
     family::kinds::{self, KindCount},
     tui::{Action, Focus, Offscreen, ScreenRequest, View},
-    workload,
+    workload::{self, Workload},
 };
 use ratatui::crossterm::event::KeyCode;
 
 use crate::{file, line, native, press, request, snapshots};
 
 /// llama-3-8b on 16 H100 and 32 A100.
-fn opened(width: u16, height: u16) -> Offscreen {
+pub(crate) fn two_kinds() -> Arc<Workload> {
     let model = workload::load(Path::new("llama-3-8b")).expect("a published name");
     let kind = |(id, count): (&str, u32)| KindCount { id: id.into(), count, price_per_hour: None };
     let kinds = [("h100", 16), ("a100-80", 32)].map(kind);
-    let workload = Arc::new(kinds::over(&model, &kinds).expect("both are known"));
+    Arc::new(kinds::over(&model, &kinds).expect("both are known"))
+}
+
+/// The same on a screen.
+fn opened(width: u16, height: u16) -> Offscreen {
+    let workload = two_kinds();
     let overrides = GivenLimits::default().with(LimitKind::Batch, 128);
     let request = ScreenRequest { overrides, planner: "joint".into(), ..request(workload) };
     Offscreen::new(request, width, height).expect("the request can be met")

@@ -12,7 +12,7 @@ use ratatui::{
     style::Color,
 };
 
-use crate::{placement::training, press, request, screen, tiny};
+use crate::{kinds::two_kinds, placement::training, press, request, screen, tiny};
 
 const VIEWS: [&str; 5] = ["1", "2", "3", "4", "5"];
 
@@ -95,7 +95,7 @@ fn a_theme_that_is_not_there_is_refused() {
 fn the_pictures_are_of_the_real_views() {
     let dir = tempfile::tempdir().unwrap();
     let model = Arc::new(workload::load(std::path::Path::new("llama-3-70b")).expect("a published name"));
-    let names = plantui::tui::screenshots(dir.path(), &training(), &model).unwrap();
+    let names = plantui::tui::screenshots(dir.path(), &training(), &model, &two_kinds()).unwrap();
     assert_eq!(
         names,
         [
@@ -107,7 +107,8 @@ fn the_pictures_are_of_the_real_views() {
             "model.svg",
             "frontier.svg",
             "hardware.svg",
-            "placement.svg"
+            "placement.svg",
+            "kinds.svg"
         ]
     );
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
@@ -121,6 +122,7 @@ fn the_pictures_are_of_the_real_views() {
         "recompute",
         "b200",
         "optimal among",
+        "on a100-80",
     ];
     for (name, part) in names.iter().zip(parts) {
         let picture = read(name);
@@ -130,7 +132,7 @@ fn the_pictures_are_of_the_real_views() {
     assert_ne!(read("overview.svg"), read("overview-light.svg"));
     // The same again, to the last byte: nothing in them depends on the clock.
     let again = tempfile::tempdir().unwrap();
-    plantui::tui::screenshots(again.path(), &training(), &model).unwrap();
+    plantui::tui::screenshots(again.path(), &training(), &model, &two_kinds()).unwrap();
     assert!(names.iter().all(|name| std::fs::read_to_string(again.path().join(name)).unwrap() == read(name)));
 }
 

@@ -110,8 +110,8 @@ fn notes(simulation: &Simulation) -> Vec<String> {
     own.chain(pipeline.schedule_notes(simulation.schedule)).collect()
 }
 
-/// Figures in words and tables.
-pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> String {
+/// Figures in words and tables; `memory` limits the devices of each stage, bytes.
+pub(super) fn summary(plan: &Plan, (limits, memory): (&Limits, &[f64]), simulation: &Simulation) -> String {
     let Simulation { timeline, pipeline, .. } = simulation;
     let mut text = String::new();
     report::simulation(&mut text, simulation, Losses::of_simulation(simulation).as_ref(), limits);
@@ -128,8 +128,8 @@ pub(super) fn summary(plan: &Plan, limits: &Limits, simulation: &Simulation) -> 
             units::seconds(timing.backward_s),
             units::seconds(timing.all_reduce_s),
             units::percent(part(timeline.busy_s[i], timeline.iteration_s)),
-            units::bytes_beside(timeline.peak_memory_bytes[i], limits.memory_limit()),
-            units::percent(part(timeline.peak_memory_bytes[i], limits.memory_limit())),
+            units::bytes_beside(timeline.peak_memory_bytes[i], memory[i]),
+            units::percent(part(timeline.peak_memory_bytes[i], memory[i])),
         ]);
     }
     report::table(&mut text, &rows);

@@ -85,6 +85,15 @@ impl KindCount {
         Self::checked(kinds)
     }
 
+    /// True if a kind can have this name: letters, digits, `-`, `_` and `.`, and a place after `@`.
+    pub fn is_name(id: &str) -> bool {
+        let (kind, place) = id.split_once('@').map_or((id, "here"), |(kind, place)| (kind, place));
+        let is_word = |word: &str| {
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        };
+        is_word(kind) && is_word(place) && kind.contains(char::is_alphabetic)
+    }
+
     /// Kinds with possible numbers and prices, each named once.
     ///
     /// # Errors
@@ -95,6 +104,11 @@ impl KindCount {
         }
         for (index, kind) in kinds.iter().enumerate() {
             let id = printable(&kind.id);
+            if !Self::is_name(&kind.id) {
+                return Err(format!(
+                    "names the kind `{id}`: a name has letters, digits, `-`, `_`, `.`, and a place after `@`"
+                ));
+            }
             if !(1..=MOST_DEVICES).contains(&kind.count) {
                 return Err(format!("names {} devices of {id}; give 1 to {MOST_DEVICES}", kind.count));
             }

@@ -56,7 +56,8 @@ pub(super) fn export(
     let on_one = on_one_kind(workload, model, limits, plan);
     let written = configured::plan(model, configuration, &split);
     let (one, one_limits) = &on_one;
-    let mut exported = training::export(engine, one, model, one_limits, &written, settings)?;
+    let own = one.training().unwrap_or(model);
+    let mut exported = training::export(engine, one, own, one_limits, &written, settings)?;
     let mut notes = vec![format!("order of the hosts: {}", ranks(profile, plan))];
     if !exported.losses.is_empty() {
         notes.push("what it cannot express changes the time; on several kinds of devices that is not costed".into());
@@ -122,7 +123,9 @@ fn configuration(model: &TrainingProfile, pipeline: &KindPipeline) -> Configurat
 /// Workload and limits of the configuration, on one kind of device whose memory does not limit it: the plan's own kinds
 /// were checked.
 fn on_one_kind(workload: &Workload, model: &TrainingProfile, limits: &Limits, plan: &Plan) -> (Workload, Limits) {
-    let workload = Workload { profile: Profile::Training(Box::new(model.clone())), ..workload.clone() };
+    let mut model = model.clone();
+    model.settings.between_kinds = 0.0;
+    let workload = Workload { profile: Profile::Training(Box::new(model)), ..workload.clone() };
     let used = f64::from(plan.devices_used());
     let limits = limits.with(LimitKind::Devices, used).with(LimitKind::Memory, f64::INFINITY);
     (workload, limits)
