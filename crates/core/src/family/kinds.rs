@@ -31,8 +31,11 @@ impl KindCount {
     /// # Errors
     /// A sentence with the form.
     pub fn parse(text: &str) -> Option<Result<Vec<KindCount>, String>> {
-        let is_kind =
-            |part: &str| part.split_once(['x', 'X', '*']).is_some_and(|(_, id)| id.contains(char::is_alphabetic));
+        // A range may have a factor as its step: `8..64:x2`.
+        let is_kind = |part: &str| {
+            let parts = part.split_once(['x', 'X', '*']).filter(|(count, _)| !count.contains(".."));
+            parts.is_some_and(|(_, id)| id.contains(char::is_alphabetic))
+        };
         let parts: Vec<&str> = text.split(',').map(str::trim).collect();
         parts.iter().any(|part| is_kind(part)).then(|| Self::parse_all(&parts))
     }
