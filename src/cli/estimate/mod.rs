@@ -18,9 +18,12 @@ use super::{
     training_input::fabric,
 };
 use crate::{
-    family::training::{
-        self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, expert_settings::read_counts, remedy,
-        request::Request,
+    family::{
+        kinds::KindCount,
+        training::{
+            self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, expert_settings::read_counts, remedy,
+            request::Request,
+        },
     },
     workload::{
         formats::{self, detect},
@@ -178,6 +181,9 @@ impl EstimateArgs {
     }
 
     fn request(&self) -> Result<Request, Failure> {
+        if let Some(refusal) = self.devices.as_deref().and_then(KindCount::misplaced) {
+            return Err(Failure::refused(format!("--devices: {refusal}"), "give a number and --hardware"));
+        }
         let hardware = self.hardware.as_deref().map(hardware_file::id_of).transpose()?;
         let adapter = self.adapter.as_deref().map(adapter).transpose()?;
         let imbalance = self.imbalance.as_deref().map(imbalance).transpose()?;

@@ -9,7 +9,7 @@ use crate::workload::training::{
     model::Model,
     run::{Layout, Recompute, Stack, TrainingPrecision, TrainingRun, TrainingSettings, ZeroBubble},
 };
-use crate::{family::kinds::KindCount, plan::Schedule, text::printable};
+use crate::{plan::Schedule, text::printable};
 
 /// Maximum degree, microbatch size or number of devices.
 const MOST: u64 = 1 << 20;
@@ -74,10 +74,7 @@ impl Request {
         let value = value.trim();
         match name.as_str() {
             "hardware" => self.hardware = Some(accelerator(value)?),
-            "devices" => {
-                let number = KindCount::misplaced(value).map_or(Ok(()), Err);
-                self.devices = Some(number.and_then(|()| count("devices", value, MOST))?);
-            }
+            "devices" => self.devices = Some(count("devices", value, MOST)?),
             "global_batch" => self.global_batch = Some(count("global_batch", value, MOST_TOKENS)?),
             "sequence_length" => self.sequence = Some(count("sequence_length", value, MOST_TOKENS)?),
             "precision" => self.precision = Some(precision(value)?),
