@@ -8,8 +8,8 @@ use plantui::{
         placement::{
             PlacementLimits,
             classes::{ClassGraph, Partition},
-            dp::{self, DpOptions, OrderedClasses},
-            unequal::{self, KindLimits, UnequalLimits, UnequalResult},
+            dp::{self, DpOptions},
+            unequal::{self, KindLimits, UnequalLimits, UnequalResult, UnequalSpace},
         },
     },
     workload::placement::{PlacementNode, PlacementProfile},
@@ -115,8 +115,8 @@ fn by_trying_everything(instance: &Instance) -> Option<f64> {
 }
 
 fn planned(instance: &Instance, linear: bool) -> UnequalResult {
-    let prepared = OrderedClasses::whole(&instance.dag, &instance.profile, false);
-    unequal::plan(&prepared, &instance.limits, linear, &Search::default(), &mut |_, _| ())
+    let space = UnequalSpace { linear, ..UnequalSpace::default() };
+    unequal::plan(&instance.dag, &instance.profile, &instance.limits, space, &Search::default(), &mut |_, _| ())
 }
 
 #[test]
@@ -133,13 +133,7 @@ fn the_dp_finds_the_optimum_of_every_small_graph() {
             (Some(value), Some((own, stages))) => {
                 assert!((own - value).abs() < 1e-9, "round {round}: {own} is not {value}");
                 assert!(found.bound <= value + 1e-9 && linear.bound <= value + 1e-9, "round {round}");
-                let members = Partition::by_colour(&instance.profile);
-                let graph = ClassGraph::new(&instance.dag, &instance.profile, &members);
-                let members = graph.partition.members();
-                let nodes = |classes: &[usize]| -> Vec<usize> {
-                    classes.iter().flat_map(|&class| members[class].clone()).collect()
-                };
-                let loads = stages.iter().map(|stage| naive_load(&instance, stage.kind, &nodes(&stage.classes)));
+                let loads = stages.iter().map(|stage| naive_load(&instance, stage.kind, &stage.nodes));
                 assert!((loads.fold(0.0, f64::max) - value).abs() < 1e-9, "round {round}");
                 for (kind, limits) in instance.limits.kinds.iter().enumerate() {
                     let used = stages.iter().filter(|stage| stage.kind == Some(kind)).count();

@@ -102,7 +102,7 @@ impl OrderedClasses {
     }
 
     /// Same with free leaves as classes of their own.
-    pub fn whole(dag: &Dag, profile: &PlacementProfile, contract_layers: bool) -> Self {
+    pub(super) fn whole(dag: &Dag, profile: &PlacementProfile, contract_layers: bool) -> Self {
         let graph = ClassGraph::new(dag, profile, &OrderedClasses::partition(profile, contract_layers));
         let costs = ClassCosts::new(dag, profile, &graph.partition);
         OrderedClasses { graph, costs, at_least: None }

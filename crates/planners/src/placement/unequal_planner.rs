@@ -4,12 +4,10 @@
 use super::{
     PlacementProblem,
     classes::{ClassGraph, Partition},
-    dp::{MOST_IDEALS, OrderedClasses, WITH_LEAVES},
-    lattice::{Lattice, LatticeRefusal},
     load::ClassCosts,
     local_search,
     split::stage,
-    unequal::{self, KindLimits, UnequalLimits, UnequalStage},
+    unequal::{self, KindLimits, UnequalLimits, UnequalSpace, UnequalStage},
 };
 use crate::{Infeasible, Outcome, Problem, Statistics, Status};
 use plantui_core::{
@@ -37,36 +35,22 @@ pub(super) fn plan_contiguous(
     linear: bool,
     search: &Search,
 ) -> Outcome {
-    let contract_layers = !linear && problem.options.flag("contract_layers");
-    let dag = &problem.workload.dag;
-    let mut prepared = OrderedClasses::whole(dag, &asked.profile, contract_layers);
-    let mut among = AMONG.to_string();
-    if !linear && matches!(Lattice::new(&prepared.graph.order(), MOST_IDEALS, search), Err(LatticeRefusal::TooMany(_)))
-    {
-        prepared = OrderedClasses::with_options(dag, &asked.profile, contract_layers);
-        among += ", ";
-        among += WITH_LEAVES;
-    }
-    let members = prepared.graph.partition.members();
+    let space = UnequalSpace { contract_layers: !linear && problem.options.flag("contract_layers"), linear };
     let plan = |stages: &[UnequalStage]| {
         let mut next: Vec<u32> = limits.kinds.iter().map(|kind| kind.first).collect();
-        next.push(limits.kinds.iter().map(|kind| kind.count).sum());
-        let each = stages.iter().map(|stage| {
+        next.push(limits.all());
+        of_devices(stages.iter().map(|stage| {
             let number = &mut next[stage.kind.unwrap_or(limits.kinds.len())];
             *number += 1;
-            let nodes = stage.classes.iter().flat_map(|&class| members[class].clone()).collect();
-            (nodes, *number - 1, stage.kind.is_none())
-        });
-        of_devices(each)
+            (stage.nodes.clone(), *number - 1, stage.kind.is_none())
+        }))
     };
-    let found =
-        unequal::plan(&prepared, limits, linear, search, &mut |value, stages| search.improve(value, &plan(stages)));
+    let mut improved = |value: f64, stages: &[UnequalStage]| search.improve(value, &plan(stages));
+    let found = unequal::plan(&problem.workload.dag, &asked.profile, limits, space, search, &mut improved);
+    let among = [AMONG].into_iter().chain(found.among).collect::<Vec<_>>().join(", ");
     let mut outcome = Outcome::new(if found.proven { Status::Optimal } else { Status::Feasible });
-    outcome.statistics.counts = vec![
-        ("classes", prepared.costs.len() as f64),
-        ("closed_sets", found.counts[0] as f64),
-        ("pairs", found.counts[1] as f64),
-    ];
+    outcome.statistics.counts = found.counts;
+    outcome.notes.extend(fewer_than_asked(limits));
     if search.cancelled() && !found.proven {
         outcome.status = Status::Cancelled;
     }
@@ -81,8 +65,7 @@ pub(super) fn plan_contiguous(
             let plan = plan(&stages);
             search.improve(value, &plan);
             (outcome.plan, outcome.objective) = (Some(plan), Some(value));
-            let bound = if linear { bound_of_all(problem, asked, limits) } else { found.bound };
-            outcome.lower_bound = Some(bound.min(value));
+            outcome.lower_bound = Some(found.bound.min(value));
             if !linear {
                 outcome.proven_among = Some(among.clone());
             } else if outcome.status == Status::Optimal {
@@ -98,7 +81,7 @@ pub(super) fn plan_contiguous(
         None => {
             outcome.status = Status::Infeasible;
             let splits = if found.proven { "contiguous split" } else { "split along one order" };
-            let on = devices(problem, asked);
+            let on = devices(problem, limits);
             let explanation = format!("No {splits} fits on {on}.");
             outcome.infeasible =
                 Some(Infeasible { limits: vec![LimitKind::Memory], explanation, ..Infeasible::default() });
@@ -125,7 +108,7 @@ pub(super) fn plan_locally(
     if costs.net_count().saturating_mul(fastest.len()) > local_search::MOST_COUNTERS {
         return Outcome::refused("The graph has too many edges for local search on so many accelerators.");
     }
-    let bound = bound_of_all(problem, asked, limits);
+    let bound = unequal::bound_of_all(dag, profile, limits);
     search.report_bound(bound);
     let speeds: Vec<f64> = fastest.iter().map(|(_, speed)| *speed).collect();
     let ((_, device), descents) = local_search::best_of(&costs, &speeds, restarts, search);
@@ -150,6 +133,7 @@ pub(super) fn plan_locally(
     let counts = vec![("classes", costs.len() as f64), ("restarts", descents.len() as f64), ("moves", moves as f64)];
     let mut outcome = Outcome::new(if search.cancelled() { Status::Cancelled } else { Status::Feasible });
     outcome.statistics = Statistics { counts, ..Statistics::default() };
+    outcome.notes.extend(fewer_than_asked(limits));
     if let Some((bytes, kind)) = over {
         outcome.status = Status::Infeasible;
         outcome.infeasible = Some(no_memory(value, bytes, &profile.kinds[kind].id, limits.kinds[kind]));
@@ -166,14 +150,15 @@ pub(super) fn plan_locally(
     outcome
 }
 
-/// Lower bound on the max-load of all splits, contiguous or not: classes on a cycle may be on several devices.
-fn bound_of_all(problem: &Problem, asked: &PlacementProblem<'_>, limits: &UnequalLimits) -> f64 {
-    let colours = Partition::by_colour(&asked.profile);
-    limits.lower_bound(&ClassCosts::new(&problem.workload.dag, &asked.profile, &colours))
+/// Note that there are fewer accelerators than the limit on all kinds together allows.
+fn fewer_than_asked(limits: &UnequalLimits) -> Option<String> {
+    let all = units::counted(limits.all() as usize, "accelerator");
+    (limits.all() < limits.accelerators)
+        .then(|| format!("--devices {} is more than there are: the kinds have {all}", limits.accelerators))
 }
 
 fn no_memory(value: f64, bytes: f64, id: &str, kind: KindLimits) -> Infeasible {
-    let (value, bytes) = (units::number(value), units::bytes(bytes));
+    let (value, bytes) = (units::number(value), units::bytes_beside(bytes, kind.memory_bytes));
     let limit = units::bytes_exact(kind.memory_bytes);
     let explanation = format!(
         "Its split has a max-load of {value} ms, but needs {bytes} on one {id} accelerator, whose limit is {limit}; \
@@ -183,11 +168,10 @@ fn no_memory(value: f64, bytes: f64, id: &str, kind: KindLimits) -> Infeasible {
 }
 
 /// Devices of a problem in words.
-fn devices(problem: &Problem, asked: &PlacementProblem<'_>) -> String {
-    let (most, cpus) = (asked.limits.accelerators, asked.limits.cpus);
+fn devices(problem: &Problem, limits: &UnequalLimits) -> String {
+    let (most, cpus) = (limits.accelerators, limits.cpus);
     let kinds = problem.workload.placement().map(PlacementProfile::kinds_text).unwrap_or_default();
-    let all: u32 = asked.kinds.iter().map(|kind| kind.count).sum();
-    let few = if most < all { format!("{most} of ") } else { String::new() };
+    let few = if most < limits.all() { format!("{most} of ") } else { String::new() };
     format!("{few}{kinds} and {}", units::counted(cpus as usize, "CPU"))
 }
 
