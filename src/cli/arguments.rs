@@ -98,6 +98,12 @@ impl Counts {
     }
 }
 
+/// Refusal of a flag that is for one kind of device.
+pub(super) fn for_one_kind(flag: &str, kinds: &[KindCount]) -> Failure {
+    let problem = format!("{flag} is for one kind of device, and there are {}", KindCount::text(kinds));
+    Failure::refused(problem, "leave it out: each kind has its own")
+}
+
 impl LimitArgs {
     /// Loads the workload with the flags and the topology applied.
     ///
@@ -192,8 +198,7 @@ impl LimitArgs {
             ("--machines", self.machines.is_some()),
         ];
         if let Some((flag, _)) = for_one.into_iter().find(|(_, given)| *given) {
-            let problem = format!("{flag} is for one kind of device, and there are {}", KindCount::text(&asked));
-            return Err(Failure::refused(problem, "leave it out: each kind has its own"));
+            return Err(for_one_kind(flag, &asked));
         }
         if kinds.is_empty() {
             return Ok(workload);

@@ -109,9 +109,8 @@ impl CostArgs {
         let goodput = failures.goodput();
         // A job that makes no progress has no end and no cost.
         let counted = Cost::of(self.price, self.tokens, tokens_per_s * goodput, devices).filter(|_| goodput > 0.0);
-        let none = Cost { days: None, per_billion: None, total: None, goodput: None, checkpoint_every_s: None };
         let checkpoint_every_s = Some(failures.interval_s());
-        Some(Cost { goodput: Some(goodput), checkpoint_every_s, ..counted.unwrap_or(none) })
+        Some(Cost { goodput: Some(goodput), checkpoint_every_s, ..counted.unwrap_or_default() })
     }
 
     /// The figures in lines: `15T tokens: 61.3 days, 1.41 M (94.2 for a billion tokens)`, and the goodput.

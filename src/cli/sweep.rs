@@ -274,11 +274,9 @@ impl SweepArgs {
         }
         let workloads: Vec<Arc<_>> = workloads.into_iter().map(Arc::new).collect();
         let values = self.limits.values();
-        let of_kinds = workloads.iter().find(|workload| !KindCount::of(workload).is_empty());
-        if let (Some(workload), true) = (of_kinds, values.iter().any(|values| values.kind == LimitKind::Memory)) {
-            let kinds = KindCount::text(&KindCount::of(workload));
-            let problem = format!("--memory is for one kind of device, and there are {kinds}");
-            return Err(Failure::refused(problem, "leave it out: each kind has its own"));
+        let of_kinds = workloads.iter().map(|workload| KindCount::of(workload)).find(|kinds| !kinds.is_empty());
+        if let Some(kinds) = of_kinds.filter(|_| values.iter().any(|values| values.kind == LimitKind::Memory)) {
+            return Err(arguments::for_one_kind("--memory", &kinds));
         }
         let axes: Vec<&str> =
             values.iter().filter(|values| values.is_axis()).map(|values| values.kind.flag()).collect();

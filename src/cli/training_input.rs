@@ -13,7 +13,11 @@ use super::{
     topology_input::{self, TopologyArgument},
 };
 use crate::{
-    family::{self, dial, kinds::KindCount, training::fabric},
+    family::{
+        self, dial,
+        kinds::KindCount,
+        training::{check, fabric},
+    },
     plan::document::{KindPart, TrainingPart},
     units::{self, UnitError},
     workload::{Workload, WorkloadFormat, training::hardware::Fabric},
@@ -29,7 +33,7 @@ pub(crate) struct TrainingArgs {
     pub hardware: Option<String>,
     /// Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as 3072:7, or
     /// roce-24k [default: full bandwidth between all]
-    #[arg(long, value_name = "POD:RATIO", allow_hyphen_values = true, value_parser = fabric)]
+    #[arg(long, value_name = "POD:RATIO", allow_hyphen_values = true, value_parser = fabric::parse)]
     pub fabric: Option<Fabric>,
     /// Tokens in a sequence; `sweep` takes several, such as 4096,8192 [default: the model's longest, at most 8192]
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true, value_delimiter = ',', value_parser = tokens)]
@@ -53,14 +57,6 @@ pub(crate) struct TrainingArgs {
     /// Calibration file: factors that `plantui calibrate` fitted to your runs
     #[arg(long, value_name = "FILE")]
     pub calibration: Option<PathBuf>,
-}
-
-/// Reads a fabric.
-///
-/// # Errors
-/// As [`fabric::parse`].
-pub(super) fn fabric(text: &str) -> Result<Fabric, String> {
-    fabric::parse(text)
 }
 
 fn tokens(text: &str) -> Result<u64, UnitError> {
@@ -102,10 +98,10 @@ impl TrainingArgs {
         if let Some(part) = if family::of(&workload).has_platform() { training_in_plan(plan)? } else { None } {
             // The network above the machines is the cluster's, whatever the hardware.
             let figure = |name: &str| part.figures.get(name).copied();
-            let network = figure("pod").zip(figure("oversubscription"));
-            let network = network.map(|(pod, oversubscription)| Fabric { pod: pod as u32, oversubscription });
-            if self.hardware.is_some() && topology.is_none() {
-                own.fabric = own.fabric.or(network);
+            let network = figure("pod").zip(figure("oversubscription")).filter(|_| topology.is_none());
+            if let (Some((pod, times)), true, None) = (network, self.hardware.is_some(), own.fabric) {
+                let read = Fabric::checked(pod, times);
+                own.fabric = Some(read.map_err(|problem| Failure::refused(format!("the plan {problem}"), ""))?);
             }
             if self.hardware.is_none() {
                 let (calibrated, source) = (self.calibration.is_some(), input::shown(plan));
@@ -281,13 +277,13 @@ pub(super) fn software(workload: &mut Workload, given: &[String]) -> Result<Vec<
             Some((name, value)) if family::of(workload).has_setting(name) => {
                 let set = family::of(workload).with_setting(workload, name, value);
                 *workload = set.map_err(|problem| Failure::refused(format!("--set: {problem}"), ""))?;
-                if workload.training().is_some_and(|profile| profile.settings.between_kinds > 0.0) {
-                    let problem = "--set: between_kinds is for several kinds of devices, and there is one";
-                    return Err(Failure::refused(problem, "give --devices 16xh100,32xa100-80, or leave it out"));
-                }
             }
             _ => rest.push(setting.clone()),
         }
+    }
+    if let Some(profile) = workload.training() {
+        check::settings(&profile.model, profile.stack, &profile.settings)
+            .map_err(|refusal| Failure::refused(format!("--set: {}", refusal.problem), refusal.repair))?;
     }
     Ok(rest)
 }

@@ -203,8 +203,13 @@ fn what_accelerators_of_several_kinds_lack_is_refused() {
         let (code, out, err) = run(&[&["plan", speeds], flags].concat());
         assert!(code != 0 && (err.contains(told) || out.contains(told)), "{flags:?}: {code} {out}{err}");
     }
-    let (code, out, err) = run(&["plan", speeds, "--planner", "placement-local-search"]);
-    assert!(code == 0 || out.contains("keeps to the memory"), "{out}{err}");
+    let local = ["plan", speeds, "--planner", "placement-local-search"];
+    let (code, out, err) = run(&local);
+    assert!(code == 0 && out.contains("5 of 5 accelerators"), "{out}{err}");
+    let (code, out, err) = run(&[&local[..], &["--devices", "1xfast,1xslow"]].concat());
+    assert!(code == 1 && out.contains("on one slow accelerator, whose limit is 6 GB"), "{out}{err}");
+    let (code, out, err) = run(&["plan", speeds, "--devices", "100"]);
+    assert!(code == 0 && out.contains("note: --devices 100 is more than there are: the kinds have 5"), "{out}{err}");
 }
 
 #[test]

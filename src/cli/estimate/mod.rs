@@ -15,14 +15,13 @@ use super::{
     hardware_file, input,
     output::{self, Destination},
     topology_input::TopologyArgs,
-    training_input::fabric,
 };
 use crate::{
     family::{
         kinds::KindCount,
         training::{
-            self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, expert_settings::read_counts, remedy,
-            request::Request,
+            self, Adapter, Calibration, Estimate, USUAL_BATCH, check::Refusal, expert_settings::read_counts, fabric,
+            remedy, request::Request,
         },
     },
     workload::{
@@ -74,7 +73,7 @@ pub(crate) struct EstimateArgs {
     hardware: Option<String>,
     /// Network above the machines: devices of a pod and how many times less bandwidth leaves it, such as 3072:7, or
     /// roce-24k [default: full bandwidth between all]
-    #[arg(long, value_name = "POD:RATIO", allow_hyphen_values = true, value_parser = fabric)]
+    #[arg(long, value_name = "POD:RATIO", allow_hyphen_values = true, value_parser = fabric::parse)]
     fabric: Option<Fabric>,
     /// Number of devices [default: the product of the degrees]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]

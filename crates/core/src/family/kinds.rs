@@ -65,7 +65,7 @@ impl KindCount {
         kinds.iter().fold(0, |sum, kind| sum.saturating_add(kind.count))
     }
 
-    /// Kinds in words: `16 h100, 32 a100-80`.
+    /// Kinds that have devices, in words: `16 h100, 32 a100-80`.
     pub fn text(kinds: &[KindCount]) -> String {
         let own = kinds.iter().filter(|kind| kind.count > 0);
         own.map(|kind| format!("{} {}", kind.count, kind.id)).collect::<Vec<_>>().join(", ")

@@ -114,7 +114,7 @@ pub trait Platform {
     }
 
     /// Devices of a machine of a kind.
-    fn machine_of(&self, kind: usize) -> u32 {
+    fn machine_size(&self, kind: usize) -> u32 {
         let _ = kind;
         1
     }

@@ -118,7 +118,7 @@ pub struct PredictionPart {
 }
 
 /// Days and cost of a training on some devices.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostPart {
     /// Days of training, if the number of tokens is given.
@@ -148,8 +148,7 @@ impl CostPart {
             days,
             per_billion,
             total,
-            goodput: None,
-            checkpoint_every_s: None,
+            ..CostPart::default()
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use plantui_core::{
     cluster::Limits,
-    family::{self, devices},
+    family::{self, devices, kinds::KindCount},
     plan::{Measure, NodeScore, Plan, Score, Stage, StageScore},
     simulate::Transfer,
     units,
@@ -281,6 +281,7 @@ pub(super) fn columns(measure: Measure, limits: &Limits, workload: &Workload) ->
     };
     let memory = match (measure, units::bytes_exact(limits.memory_limit())) {
         (Measure::OperatorCost(_), _) => "memory, share of a device".into(),
+        _ if !KindCount::of(workload).is_empty() => "memory per device, of its kind".into(),
         (_, limit) if limit == "unlimited" => "memory per device, no limit".into(),
         (_, limit) => format!("memory per device, limit {limit}"),
     };

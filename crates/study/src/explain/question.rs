@@ -105,7 +105,7 @@ impl QueryList<'_> {
             return false;
         }
         for (index, kind) in own.iter().enumerate() {
-            let step = family::of(&self.base.problem.workload).machine_of(index);
+            let step = family::of(&self.base.problem.workload).machine_size(index);
             let count = if more { kind.count.checked_add(step) } else { kind.count.checked_sub(step) };
             let mut kinds = own.clone();
             let Some(count) = count else { continue };
@@ -128,9 +128,12 @@ impl QueryList<'_> {
         }
         if kinds.contains(&LimitKind::Devices) {
             let devices = f64::from(limits.devices);
+            // Where there are kinds, no more devices than theirs are there.
+            let own = KindCount::of(&self.base.problem.workload);
+            let there = if own.is_empty() { f64::INFINITY } else { f64::from(KindCount::sum(&own)) };
             for more in [devices + 8.0, devices + 1.0, 2.0 * devices] {
                 // Doubling also tests if devices bind.
-                if more <= f64::from(family::of(&self.base.problem.workload).most_devices()) {
+                if more <= there.min(f64::from(family::of(&self.base.problem.workload).most_devices())) {
                     self.limit(LimitKind::Devices, more);
                 }
             }

@@ -61,7 +61,7 @@ impl Platform for MixedProfile {
         self.kinds.iter().map(own).collect()
     }
 
-    fn machine_of(&self, kind: usize) -> u32 {
+    fn machine_size(&self, kind: usize) -> u32 {
         self.kinds[kind].machine.max(1)
     }
 }

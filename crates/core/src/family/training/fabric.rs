@@ -29,15 +29,25 @@ pub fn parse(text: &str) -> Result<Fabric, String> {
     let form = || format!("is no fabric: write POD:OVERSUBSCRIPTION, such as 3072:7, or {known}");
     let (pod, times) = text.split_once(':').ok_or_else(form)?;
     let pod = units::parse_count(pod.trim()).map_err(|_| form())?;
-    let oversubscription = times.trim().parse().map_err(|_| form())?;
-    let most = Fabric::MOST_OVERSUBSCRIPTION;
-    if !(1.0..=most).contains(&oversubscription) {
-        return Err(format!("has an oversubscription of {times}, must be from 1 to {most}"));
-    }
-    Ok(Fabric { pod, oversubscription })
+    Fabric::checked(f64::from(pod), times.trim().parse().map_err(|_| form())?)
 }
 
 impl Fabric {
+    /// Network with these figures.
+    ///
+    /// # Errors
+    /// A sentence with the possible ones.
+    pub fn checked(pod: f64, oversubscription: f64) -> Result<Self, String> {
+        if pod.fract() != 0.0 || !(1.0..=f64::from(u32::MAX)).contains(&pod) {
+            return Err(format!("has pods of {pod} devices, must be a whole number from 1"));
+        }
+        let most = Fabric::MOST_OVERSUBSCRIPTION;
+        if !(1.0..=most).contains(&oversubscription) {
+            return Err(format!("has an oversubscription of {oversubscription}, must be from 1 to {most}"));
+        }
+        Ok(Fabric { pod: pod as u32, oversubscription })
+    }
+
     /// In a sentence, for reports.
     pub fn told(&self) -> String {
         format!(

@@ -35,6 +35,7 @@ pub mod ranks;
 pub mod remedy;
 pub mod repeated;
 pub mod request;
+mod run_links;
 mod score;
 pub mod split;
 pub mod truth;

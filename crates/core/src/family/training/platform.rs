@@ -117,6 +117,10 @@ impl Platform for TrainingProfile {
                 return Err(wrong(path, format!("is {value}; a figure is one of {known}, from 1 to 1e18")));
             }
         }
+        if let Some(Fabric { pod, oversubscription }) = profile.accelerator.fabric {
+            Fabric::checked(part.figures.get("pod").copied().unwrap_or(f64::from(pod)), oversubscription)
+                .map_err(|problem| wrong("figures.pod".into(), problem))?;
+        }
         for (name, &value) in part.constants.iter().filter(|_| !calibrated) {
             let taken = (0.0..=1e3).contains(&value) && (value > 0.0 || Constants::may_be_zero(name));
             let Some(known) = profile.constants.by_name(name).filter(|_| taken) else {

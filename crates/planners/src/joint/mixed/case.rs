@@ -64,7 +64,7 @@ impl StageType {
     }
 }
 
-/// What stages that are not placed yet may use.
+/// Devices and money that are left for the stages that are not placed yet.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Left {
     /// Devices by kind.

@@ -215,8 +215,8 @@ impl<'a> Labels<'a> {
         }
     }
 
-    /// What is left after these units, which cost `per_hour`; `None` if they are more than there are, or than a plan may use
-    /// or cost.
+    /// Devices and money left after these units, which cost `per_hour`; `None` if they are more than there are, or than a
+    /// plan may use or cost.
     fn left(&self, used: &Used, per_hour: f64) -> Option<Left> {
         // Sums of prices are off in their last digits.
         let most_per_hour = self.space.most_per_hour * (1.0 + 1e-9);
