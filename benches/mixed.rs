@@ -65,7 +65,7 @@ fn cluster(counts: [u32; 2]) -> MixedProfile {
         costs,
         output_bytes: vec![8.4e6; LAYERS],
         gradient_bytes: (0..LAYERS).map(|layer| 4.0 * PARAMETERS[usize::from(layer > 0)]).collect(),
-        links: KindLinks { rates, reductions: Reductions::Messages { bucket_bytes: 5e8 } },
+        links: KindLinks { rates, reductions: Reductions::Messages { bucket_bytes: 5e8 }, prices: [].into() },
         rule: TimeRule::Stages,
         growth: 0.0,
         fixed_s: 0.0,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{
     CommandEnd, Failure,
     arguments::{self, LimitArgs},
-    cost::{Cost, CostArgs, TrainingCost},
+    cost::{Cost, CostArgs, PlanRate, TrainingCost},
     failure::print_bug,
     input,
     interrupt::Interrupt,
@@ -19,6 +19,7 @@ use super::{
     report::{self, line},
     schedule_table::{self, PlanSchedules, SchedulesDocument},
     setup::SetupArgs,
+    training_input,
     watch::watched,
 };
 use crate::schemas::DocumentSchema;
@@ -65,6 +66,9 @@ pub(crate) struct CompareArgs {
     /// Adds a plan from a file; may be repeated
     #[arg(long, value_name = "FILE")]
     plan: Vec<PathBuf>,
+    /// A setting of the training, such as fsdp=true or between_places=1GB/s; planners keep their defaults. May be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    settings: Vec<String>,
     /// Time for each planner, such as 10s or 2min [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = arguments::deadline)]
     deadline: Option<Duration>,
@@ -196,9 +200,14 @@ impl CompareArgs {
         if let Some(plan) = self.plan.first() {
             workload = self.limits.profile.over_for(workload, plan)?;
         }
+        let others = training_input::software(&mut workload, &self.settings)?;
+        if let Some(setting) = others.first() {
+            let problem = format!("--set {setting} is no setting of the training of {}", workload.name);
+            return Err(Failure::refused(problem, "compare a planner's options with `plantui sweep --series`"));
+        }
         let workload = Arc::new(workload);
         let limits = planning::resolve(&workload, &self.limits)?;
-        let cost = TrainingCost::of(&self.cost, &workload)?;
+        let cost = TrainingCost::on_one_kind(&self.cost, &workload)?;
         if self.setup.all_schedules() && (cost.is_some() || self.sort != SortKey::Iteration) {
             let flag = if cost.is_some() { "--tokens and --price say nothing" } else { "--sort changes nothing" };
             let problem = format!("{flag} with --schedule all, which sorts each plan's schedules by time");
@@ -210,8 +219,7 @@ impl CompareArgs {
         for path in &self.plan {
             let mut loaded = input::plan(path, &workload)?;
             if let Some((name, [made, now])) = loaded.trained_otherwise(&workload) {
-                let problem =
-                    format!("{} was made for {name} {made}; the others are planned for {now}", input::shown(path));
+                let problem = format!("{} has {name} {made}, and the other plans have {now}", input::shown(path));
                 return Err(Failure::refused(problem, "compare with the same flags, or plan again"));
             }
             loaded.under(&limits);
@@ -406,7 +414,7 @@ impl<'a> EntryPart<'a> {
             prediction_error: entry.prediction_error(),
             against_joint: entry.against(reference_s),
             seconds: entry.seconds,
-            cost: cost.zip(rate(entry)).and_then(|(cost, (rate, devices))| cost.figures(rate, devices)),
+            cost: cost.zip(rate(entry)).and_then(|(cost, rate)| cost.figures(&rate)),
             remarks: &entry.remarks,
             bug: entry.fault.as_ref().map(ToString::to_string),
         }
@@ -430,10 +438,11 @@ fn remarks(entries: &[ComparedPlan]) -> Vec<String> {
     told.iter().map(|(remark, names)| format!("{}: {remark}", whom(names))).collect()
 }
 
-/// Samples per second of a plan, and its devices.
-fn rate(entry: &ComparedPlan) -> Option<(f64, u64)> {
-    let devices = entry.plan.as_ref()?.devices_used();
-    entry.simulated.as_ref().map(|simulated| (simulated.samples_per_s, u64::from(devices)))
+/// Rate of a plan.
+fn rate(entry: &ComparedPlan) -> Option<PlanRate> {
+    let devices = entry.plan.as_ref()?.devices_used().into();
+    let samples_per_s = entry.simulated.as_ref()?.samples_per_s;
+    Some(PlanRate { samples_per_s, devices, prices: None })
 }
 
 /// Rows of one objective below their head.

@@ -6,10 +6,13 @@ use clap::Args;
 pub(crate) use crate::plan::document::CostPart as Cost;
 use crate::{
     cli::Failure,
-    cluster::goodput::Failures,
+    cluster::{Limits, goodput::Failures},
     config::{self, Config},
-    folders, units,
-    workload::Workload,
+    family::mixed::layout,
+    folders,
+    plan::Plan,
+    units,
+    workload::{TrainingProfile, Workload, mixed::MixedProfile},
 };
 
 /// Time to write a checkpoint if none is given, seconds.
@@ -59,18 +62,25 @@ impl CostArgs {
     /// # Errors
     /// [`Failure`] if times of failures are given without failures, or the configuration file cannot be read.
     pub(crate) fn on(&self, hardware: &str) -> Result<Self, Failure> {
-        let times = [("--checkpoint-time", self.checkpoint_time), ("--restart-time", self.restart_time)];
-        let given = times.into_iter().find(|(_, time)| time.is_some()).filter(|_| !self.has_failures());
-        if let Some((flag, _)) = given {
-            let problem = format!("{flag} says nothing without failures");
-            return Err(Failure::refused(problem, "give --failures-per-day or --mtbf, or leave it out"));
-        }
+        self.needs_failures()?;
         if self.price.is_some() {
             return Ok(self.clone());
         }
         let place = config::place(folders::variable);
         let config = place.map(|place| Config::load(&place)).transpose()?.unwrap_or_default();
         Ok(CostArgs { price: config.prices.get(hardware).copied(), ..self.clone() })
+    }
+
+    /// Refuses times of failures without failures.
+    fn needs_failures(&self) -> Result<(), Failure> {
+        let times = [("--checkpoint-time", self.checkpoint_time), ("--restart-time", self.restart_time)];
+        match times.into_iter().find(|(_, time)| time.is_some()).filter(|_| !self.has_failures()) {
+            Some((flag, _)) => {
+                let problem = format!("{flag} says nothing without failures");
+                Err(Failure::refused(problem, "give --failures-per-day or --mtbf, or leave it out"))
+            }
+            None => Ok(()),
+        }
     }
 
     fn has_failures(&self) -> bool {
@@ -115,7 +125,11 @@ impl CostArgs {
 
     /// The figures in lines: `15T tokens: 61.3 days, 1.41 M (94.2 for a billion tokens)`, and the goodput.
     pub(crate) fn line(&self, tokens_per_s: f64, devices: u64) -> Option<String> {
-        let cost = self.of(tokens_per_s, devices)?;
+        self.of(tokens_per_s, devices).map(|cost| self.told(&cost, devices, "--price gives"))
+    }
+
+    /// Figures on some devices in lines; `priced` says what gives the cost.
+    fn told(&self, cost: &Cost, devices: u64, priced: &str) -> String {
         let per = cost.per_billion.map(|amount| format!("{} for a billion tokens", units::money(amount)));
         let length = match (self.tokens, cost.days, cost.total) {
             (Some(tokens), Some(days), Some(total)) => Some(format!(
@@ -125,15 +139,13 @@ impl CostArgs {
                 units::money(total),
                 per.unwrap_or_default()
             )),
-            (Some(tokens), Some(days), None) => Some(format!(
-                "{} tokens: {} days; --price gives the cost",
-                units::count_short(tokens),
-                units::number(days)
-            )),
+            (Some(tokens), Some(days), None) => {
+                Some(format!("{} tokens: {} days; {priced} the cost", units::count_short(tokens), units::number(days)))
+            }
             _ => per.map(|per| format!("costs {per}")),
         };
         let goodput = self.failures(devices).map(|failures| self.goodput_line(&failures));
-        Some(length.into_iter().chain(goodput).collect::<Vec<_>>().join("\n"))
+        length.into_iter().chain(goodput).collect::<Vec<_>>().join("\n")
     }
 
     /// Goodput in a line: `goodput 84.2%: a failure every 3.093 h, a checkpoint every 1156 s is best (..)`.
@@ -162,12 +174,49 @@ impl CostArgs {
     }
 }
 
+/// Samples per second of a plan on its devices.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PlanRate {
+    /// Samples per second.
+    pub(crate) samples_per_s: f64,
+    /// Devices that the plan uses.
+    pub(crate) devices: u64,
+    /// Prices of a plan on several kinds of devices, if all have one.
+    pub(crate) prices: Option<KindPrices>,
+}
+
+/// Prices of a plan on several kinds of devices.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct KindPrices {
+    /// Price of the plan's devices for an hour.
+    per_hour: f64,
+    /// Price of the traffic of a sample.
+    traffic: f64,
+}
+
+impl PlanRate {
+    /// Rate of a plan for a workload.
+    pub(crate) fn of(workload: &Workload, limits: &Limits, plan: &Plan, samples_per_s: f64) -> Self {
+        let prices = || {
+            let profile = workload.mixed()?;
+            let pipeline = layout::pipeline(profile, limits, plan).ok()?;
+            let traffic = pipeline.traffic_cost(profile) / f64::from(pipeline.batch.max(1));
+            Some(KindPrices { per_hour: pipeline.price_per_hour(profile)?, traffic })
+        };
+        PlanRate { samples_per_s, devices: u64::from(plan.devices_used()), prices: prices() }
+    }
+}
+
 /// Price and length of the training of one workload.
 #[derive(Debug, Clone)]
 pub(crate) struct TrainingCost {
     args: CostArgs,
     /// Tokens of one sample.
     tokens: f64,
+    /// True if there are several kinds of devices, with prices of their own.
+    of_kinds: bool,
+    /// True if a price is known.
+    priced: bool,
 }
 
 impl TrainingCost {
@@ -176,57 +225,86 @@ impl TrainingCost {
     /// # Errors
     /// [`Failure`] if a flag is given for a workload without tokens, or the configuration file cannot be read.
     pub(crate) fn of(args: &CostArgs, workload: &Workload) -> Result<Option<Self>, Failure> {
+        if let Some((profile, model)) = workload.mixed().and_then(|profile| Some((profile, profile.model()?))) {
+            return Self::on_kinds(args, profile, model);
+        }
         let Some(profile) = workload.training() else {
             let Some(flag) = args.first_flag() else { return Ok(None) };
-            if workload.mixed().is_some() {
-                let problem = format!("{flag} is for one kind of device, and {} is on several", workload.name);
-                let repair = match flag {
-                    "--price" => "give prices with the kinds, such as --devices 16xh100:2.50",
-                    _ => "leave it out, or plan on one kind",
-                };
-                return Err(Failure::refused(problem, repair));
-            }
             return Err(Failure::refused(
                 format!("{flag} is for a model that is trained, and {} states no tokens", workload.name),
                 "name a model, such as llama-3-70b, or leave it out",
             ));
         };
         let args = args.on(profile.accelerator.id)?;
-        let given = args != CostArgs::default();
-        Ok(given.then_some(TrainingCost { args, tokens: profile.sequence as f64 }))
+        let (given, priced) = (args != CostArgs::default(), args.price.is_some());
+        Ok(given.then_some(TrainingCost { args, tokens: profile.sequence as f64, of_kinds: false, priced }))
     }
 
-    /// Figures for a rate of samples on some devices.
-    pub(crate) fn figures(&self, samples_per_s: f64, devices: u64) -> Option<Cost> {
-        self.args.of(samples_per_s * self.tokens, devices)
+    /// The same for commands that cost plans on one kind of device alone.
+    ///
+    /// # Errors
+    /// As [`TrainingCost::of`], and if there are several kinds.
+    pub(crate) fn on_one_kind(args: &CostArgs, workload: &Workload) -> Result<Option<Self>, Failure> {
+        match args.first_flag().filter(|_| workload.mixed().is_some()) {
+            Some(flag) => {
+                let problem = format!("{flag} is for one kind of device here, and {} is on several", workload.name);
+                Err(Failure::refused(problem, "leave it out, or use `plantui plan`"))
+            }
+            None => Self::of(args, workload),
+        }
+    }
+
+    /// Flags for a model on several kinds of devices, which have prices of their own.
+    fn on_kinds(args: &CostArgs, profile: &MixedProfile, model: &TrainingProfile) -> Result<Option<Self>, Failure> {
+        if args.price.is_some() {
+            let repair = "give prices with the kinds, such as --devices 16xh100:2.50";
+            return Err(Failure::refused("--price is for one kind of device, and there are several", repair));
+        }
+        args.needs_failures()?;
+        let priced = profile.kinds.iter().all(|kind| kind.count == 0 || kind.price_per_hour.is_some());
+        // Without a flag, the plan's own lines have the price of an iteration.
+        let given = *args != CostArgs::default();
+        Ok(given.then(|| TrainingCost { args: args.clone(), tokens: model.sequence as f64, of_kinds: true, priced }))
+    }
+
+    /// Figures for the rate of a plan.
+    pub(crate) fn figures(&self, rate: &PlanRate) -> Option<Cost> {
+        let price = rate.prices.map(|prices| prices.per_hour / rate.devices as f64).or(self.args.price);
+        let args = CostArgs { price, ..self.args.clone() };
+        let mut cost = args.of(rate.samples_per_s * self.tokens, rate.devices)?;
+        let traffic = rate.prices.map_or(0.0, |prices| prices.traffic) / self.tokens;
+        cost.per_billion = cost.per_billion.map(|amount| amount + 1e9 * traffic);
+        cost.total = cost.total.zip(self.args.tokens).map(|(amount, tokens)| amount + tokens * traffic);
+        Some(cost)
     }
 
     /// The figures in a line.
-    pub(crate) fn line(&self, samples_per_s: f64, devices: u64) -> Option<String> {
-        self.args.line(samples_per_s * self.tokens, devices)
+    pub(crate) fn line(&self, rate: &PlanRate) -> Option<String> {
+        let priced = if self.of_kinds { "prices in --devices give" } else { "--price gives" };
+        self.figures(rate).map(|cost| self.args.told(&cost, rate.devices, priced))
     }
 
     /// True if a price is known.
     pub(crate) fn has_price(&self) -> bool {
-        self.args.price.is_some()
+        self.priced
     }
 
     /// Heads of the columns of a table.
     pub(crate) fn heads(&self) -> Vec<String> {
         let days = self.args.tokens.map(|tokens| format!("days for {}", units::count_short(tokens)));
-        let per = self.args.price.map(|_| "per G tokens".to_string());
-        let total = self.args.tokens.zip(self.args.price).map(|_| "cost".to_string());
+        let per = self.has_price().then(|| "per G tokens".to_string());
+        let total = self.args.tokens.filter(|_| self.has_price()).map(|_| "cost".to_string());
         let goodput = self.args.has_failures().then(|| "goodput".to_string());
         goodput.into_iter().chain(days).chain(per).chain(total).collect()
     }
 
     /// Cells of a row under [`TrainingCost::heads`]; dashes without a rate.
-    pub(crate) fn cells(&self, rate: Option<(f64, u64)>) -> Vec<String> {
-        let Some(cost) = rate.and_then(|(samples_per_s, devices)| self.figures(samples_per_s, devices)) else {
+    pub(crate) fn cells(&self, rate: Option<PlanRate>) -> Vec<String> {
+        let Some(cost) = rate.and_then(|rate| self.figures(&rate)) else {
             return vec!["-".into(); self.heads().len()];
         };
         let shown = |given: bool, figure: Option<String>| given.then(|| figure.unwrap_or_else(|| "-".into()));
-        let (days, price) = (self.args.tokens.is_some(), self.args.price.is_some());
+        let (days, price) = (self.args.tokens.is_some(), self.has_price());
         let cells = [
             shown(self.args.has_failures(), cost.goodput.map(units::percent)),
             shown(days, cost.days.map(units::number)),

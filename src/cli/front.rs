@@ -4,7 +4,7 @@
 //! the cost is device time. `O(n²)` for `n` rows.
 
 use super::{
-    cost::TrainingCost,
+    cost::{PlanRate, TrainingCost},
     plan::CostedRun,
     report::{self, line},
 };
@@ -32,7 +32,7 @@ pub(super) fn table(runs: &[CostedRun<'_>]) -> String {
         row.extend(batches.then(|| limits.samples().to_string()));
         let simulated = costed.run.simulation.as_ref();
         match costed.rate().zip(simulated) {
-            Some(((samples_per_s, devices), simulation)) => {
+            Some((PlanRate { samples_per_s, devices, .. }, simulation)) => {
                 let rate = samples_per_s * tokens.unwrap_or(1.0);
                 let each = units::number(rate / devices as f64);
                 let timeline = &simulation.timeline;
@@ -74,10 +74,9 @@ fn device_time(first: CostedRun<'_>) -> &'static str {
 
 /// True if no other run is faster and cheaper, or as good in one and better in the other.
 fn on_front(run: CostedRun<'_>, all: &[CostedRun<'_>]) -> bool {
-    let Some((rate, devices)) = run.rate() else { return false };
-    let cost = devices as f64 / rate;
-    !all.iter().filter_map(|other| other.rate()).any(|(other, devices)| {
-        let other_cost = devices as f64 / other;
-        other >= rate && other_cost <= cost && (other > rate || other_cost < cost)
-    })
+    let figures = |rate: PlanRate| (rate.samples_per_s, rate.devices as f64 / rate.samples_per_s);
+    let Some((rate, cost)) = run.rate().map(figures) else { return false };
+    !all.iter()
+        .filter_map(|other| other.rate().map(figures))
+        .any(|(other, other_cost)| other >= rate && other_cost <= cost && (other > rate || other_cost < cost))
 }

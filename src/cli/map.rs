@@ -227,6 +227,7 @@ impl MapReport {
             configuration: plan.configuration().map(ConfigurationPart::from),
             configurations: vec![],
             prediction: family::of(workload).prediction(limits, plan),
+            cost: None,
             operators: family::operators::operator_parts(workload, plan),
             mapping: Some(part.clone()),
             schedule: execution.schedule,

@@ -57,6 +57,7 @@ mod screen;
 #[path = "without_screen.rs"]
 mod screen;
 pub(crate) mod seek;
+mod seek_cost;
 mod seek_report;
 mod serve;
 mod setup;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{
     CommandEnd, Failure,
     arguments::{self, LimitArgs, PlannerArgs},
-    cost::{CostArgs, TrainingCost},
+    cost::{Cost, CostArgs, PlanRate, TrainingCost},
     front, input,
     output::{self, Destination},
     planning::{self, PlanningTask},
@@ -173,15 +173,21 @@ pub(super) struct CostedRun<'a> {
 }
 
 impl CostedRun<'_> {
-    /// Simulated samples per second, and devices used; `None` without a plan.
-    pub(super) fn rate(self) -> Option<(f64, u64)> {
+    /// Simulated rate of the plan; `None` without one.
+    pub(super) fn rate(self) -> Option<PlanRate> {
         let plan = self.run.outcome.plan.as_ref()?;
         let simulated = self.run.simulation.as_ref()?;
-        Some((simulated.timeline.samples_per_s, u64::from(plan.devices_used())))
+        let problem = &self.run.problem;
+        Some(PlanRate::of(&problem.workload, &problem.limits, plan, simulated.timeline.samples_per_s))
+    }
+
+    /// Days and cost of the training, if asked for.
+    fn figures(self) -> Option<Cost> {
+        self.cost.zip(self.rate()).and_then(|(cost, rate)| cost.figures(&rate))
     }
 
     fn report(self) -> String {
-        let line = self.cost.zip(self.rate()).and_then(|(cost, (rate, devices))| cost.line(rate, devices));
+        let line = self.cost.zip(self.rate()).and_then(|(cost, rate)| cost.line(&rate));
         report::planned_with(self.run, line.as_deref())
     }
 }
@@ -253,10 +259,10 @@ fn write(costed: CostedRun<'_>, format: &'static PlanFormat, destination: &Desti
 
 fn document(costed: CostedRun<'_>) -> Document {
     let mut document = plan_json::of_run(costed.run);
-    if let (Some(prediction), Some(cost), Some((rate, devices))) =
-        (&mut document.prediction, costed.cost, costed.rate())
-    {
-        prediction.cost = cost.figures(rate, devices);
+    let cost = costed.figures();
+    match &mut document.prediction {
+        Some(prediction) => prediction.cost = cost,
+        None => document.cost = cost,
     }
     document.stats.extend(peak_rss_bytes().map(|bytes| ("peak_rss_bytes".to_string(), bytes)));
     document

@@ -2,7 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, builder::PossibleValuesParser};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 
 use super::{
     CommandEnd, Failure,
@@ -11,6 +14,7 @@ use super::{
     interrupt::Interrupt,
     output::{self, Destination},
     planning::{self, PlanningTask},
+    seek_cost::{self, LeastFigure},
     seek_report,
     watch::watched,
 };
@@ -35,23 +39,26 @@ Examples:
   plantui seek model.json --least microbatches --until 'idle<=10%' --among 64..1024:x2
   plantui seek model.json --least devices --until 'speedup>=12' --planner dapple --each 30s
   plantui seek llama-3-8b --hardware h100 --least devices --until 'tokens_per_s>=200000' --among 8..128:x2
+  plantui seek llama-3-8b --devices 16xh100:2.50,32xa100-80:1.20 --least cost --until 'iteration_time<=6s'
+  plantui seek llama-3-8b --devices 16xh100:2.50,32xa100-80:1.20 --least iteration_time --until 'cost<=0.08'
 
 A goal is FIGURE<=VALUE or FIGURE>=VALUE. Figures are the planner's own objective by its name (iteration_time, \
 time_per_sample, max_load, latency, speedup, cost), those of the simulated iteration (simulated_iteration_time, \
 simulated_time_per_sample, throughput, idle, peak_memory), and for a model to be trained its predicted mfu and \
 tokens_per_s. Each value tried is a re-plan. If more of the limit can never worsen the planner's proven optimum, the \
 search bisects and its answer is the least value. Otherwise it tries values from the least upwards and lists those \
-that it did not try. The search begins at the limit in force.
+that it did not try. The search begins at the limit in force. On devices with prices, --least cost takes a limit on \
+the planned iteration_time, and --least iteration_time one on the cost of an iteration; one plan answers both.
 Exit codes: 0 found, 1 no tried value reaches the goal, 2 wrong use or input, 3 stopped before any value did, 70 a \
 bug of plantui.";
 
-/// Find the least devices, memory, bandwidth or microbatches that reach a goal
+/// Find the least devices, memory, cost or time that reach a goal
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SeekArgs {
     /// Workload to plan: a file, or `-` for standard input
     workload: PathBuf,
-    /// Limit to minimise
+    /// Limit to minimise; on devices with prices also `cost` (or `usd`) and `iteration_time`
     #[arg(long, value_name = "LIMIT", value_parser = kinds())]
     least: String,
     /// Goal, such as 'iteration_time<=40s' or 'throughput>=40/s'
@@ -79,7 +86,9 @@ pub(crate) struct SeekArgs {
 }
 
 fn kinds() -> PossibleValuesParser {
-    PossibleValuesParser::new(LimitKind::ALL.map(|kind| kind.flag().trim_start_matches('-')))
+    let limits = LimitKind::ALL.map(|kind| PossibleValue::new(kind.flag().trim_start_matches('-')));
+    let figures = LeastFigure::WORDS.map(|(_, words)| PossibleValue::new(words[0]).aliases(words[1..].iter().copied()));
+    PossibleValuesParser::new(limits.into_iter().chain(figures))
 }
 
 impl SeekArgs {
@@ -90,6 +99,17 @@ impl SeekArgs {
     pub(crate) fn run(self) -> Result<CommandEnd, Failure> {
         let destination = Destination::new(self.output.as_deref(), self.force);
         destination.check()?;
+        if let Some(least) = LeastFigure::find(&self.least) {
+            let flags = [("--among", self.among.is_some()), ("--each", self.each.is_some())];
+            if let Some((flag, _)) = flags.into_iter().find(|(_, given)| *given) {
+                let problem =
+                    format!("{flag} is for a limit of several values, and --least {} is one plan", self.least);
+                return Err(Failure::refused(problem, "leave it out"));
+            }
+            let workload = self.limits.load(&self.workload)?;
+            let output = (self.json, &destination);
+            return seek_cost::run(least, &self.until, workload, (&self.limits, &self.planning), output);
+        }
         let task = PlanningTask::new(self.limits.load(&self.workload)?, &self.limits, &self.planning)?;
         let question = self.question(&task)?;
         let sought = match self.planning.threads {

@@ -19,8 +19,9 @@ use crate::{
         Plan, Stage,
         document::{Document, WorkloadPart, limit_value, limits_part},
     },
-    planner::Problem,
-    study::seek::{SeekCertainty, SeekMethod, SeekProbe, SeekResult},
+    planner::{Problem, Status},
+    run::Run,
+    study::seek::{Goal, GoalFigure, SeekCertainty, SeekMethod, SeekProbe, SeekResult},
     units,
     workload::Workload,
 };
@@ -156,6 +157,7 @@ pub(super) struct SeekDocument {
     least: &'static str,
     goal: GoalPart,
     among: Option<Vec<f64>>,
+    /// `bisection`, `sweep`, or `one_plan` if the planner minimises the figure itself.
     method: &'static str,
     /// True if more of the limit never makes the planner's proven optimum worse.
     monotone: bool,
@@ -177,12 +179,12 @@ pub(super) struct SeekDocument {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct GoalPart {
-    figure: &'static str,
-    simulated: bool,
-    relation: &'static str,
-    value: f64,
-    unit: &'static str,
+pub(super) struct GoalPart {
+    pub(super) figure: &'static str,
+    pub(super) simulated: bool,
+    pub(super) relation: &'static str,
+    pub(super) value: f64,
+    pub(super) unit: &'static str,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -199,10 +201,62 @@ struct StepPart {
     why: String,
 }
 
+impl From<&Goal> for GoalPart {
+    fn from(goal: &Goal) -> Self {
+        GoalPart {
+            figure: goal.name(),
+            simulated: goal.is_simulated(),
+            relation: if goal.at_most { "at_most" } else { "at_least" },
+            value: goal.value,
+            unit: match goal.figure {
+                GoalFigure::Planned => goal.measure.unit(),
+                GoalFigure::SampleTime | GoalFigure::BatchTime => "s",
+                GoalFigure::Throughput => "samples/s",
+                GoalFigure::Idle | GoalFigure::Utilisation => "share",
+                GoalFigure::Tokens => "tokens/s",
+                GoalFigure::Memory => "B",
+            },
+        }
+    }
+}
+
+/// Document of one plan that minimises a figure itself, with that figure's value and the goal's.
+pub(super) fn of_one_plan(
+    run: &Run,
+    least: &'static str,
+    goal: GoalPart,
+    (answer, figure): (Option<f64>, Option<f64>),
+    flags: String,
+) -> SeekDocument {
+    let Problem { workload, limits, .. } = &run.problem;
+    let (outcome, proven) = (&run.outcome, matches!(run.outcome.status, Status::Optimal | Status::Infeasible));
+    SeekDocument {
+        schema: "plantui.seek/1",
+        workload: workload.as_ref().into(),
+        planner: run.planner.info().id,
+        limits: limits_part(limits, family::of(workload).limits()),
+        least,
+        goal,
+        among: None,
+        method: "one_plan",
+        monotone: true,
+        objection: None,
+        answer,
+        flags: Some(flags),
+        figure,
+        below: None,
+        certainty: if proven { "proven" } else { "open" },
+        proven_among: outcome.proven_among.clone(),
+        open: (!proven).then(|| outcome.summary()),
+        nearest: None,
+        complete: outcome.status != Status::Cancelled,
+        curve: vec![],
+        plan: Some(plan_json::of_run(run)),
+    }
+}
+
 /// Document of a search.
 pub(super) fn document(problem: &Problem, sought: &SeekResult) -> SeekDocument {
-    use crate::study::seek::GoalFigure;
-    let goal = &sought.question.goal;
     let (certainty, open) = match &sought.certainty {
         SeekCertainty::Proven => ("proven", None),
         SeekCertainty::EveryValueTested => ("every_value_asked", None),
@@ -220,20 +274,7 @@ pub(super) fn document(problem: &Problem, sought: &SeekResult) -> SeekDocument {
         planner: sought.planner.info().id,
         limits: limits_part(&problem.limits, family::of(&problem.workload).limits()),
         least: sought.question.least.flag().trim_start_matches('-'),
-        goal: GoalPart {
-            figure: goal.name(),
-            simulated: goal.is_simulated(),
-            relation: if goal.at_most { "at_most" } else { "at_least" },
-            value: goal.value,
-            unit: match goal.figure {
-                GoalFigure::Planned => goal.measure.unit(),
-                GoalFigure::SampleTime | GoalFigure::BatchTime => "s",
-                GoalFigure::Throughput => "samples/s",
-                GoalFigure::Idle | GoalFigure::Utilisation => "share",
-                GoalFigure::Tokens => "tokens/s",
-                GoalFigure::Memory => "B",
-            },
-        },
+        goal: (&sought.question.goal).into(),
         among: sought.question.among.clone(),
         method: if objection.is_none() { "bisection" } else { "sweep" },
         monotone: objection.is_none(),

@@ -191,7 +191,7 @@ impl SimulateArgs {
         let search = Search::new(self.deadline, 0);
         if self.setup.all_schedules() {
             let about = format!("{source}: {} stages, {} microbatches", pipeline.stages.len(), times.microbatches);
-            let schedules = schedules::of_pipeline(&pipeline, &schedules::of_training(), memory, &search);
+            let schedules = schedules::of_pipeline(&pipeline, &schedules::of_training(), &[memory], &search);
             return self.schedules((&about, &source), &self.workload, memory, schedules, destination);
         }
         let alone = Stage { nodes: vec![], choices: vec![], data_parallel: 1, tensor_parallel: 1, devices: vec![] };

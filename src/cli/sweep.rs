@@ -27,7 +27,7 @@ use super::{
     sweep_report,
     sweep_shard::Shard,
     sweep_store::Store,
-    sweep_topologies,
+    sweep_topologies, training_input,
 };
 use crate::{
     cluster::LimitKind,
@@ -52,6 +52,7 @@ Examples:
   plantui sweep model.json --memory 1GiB..80GiB --resume sweep.csv
   plantui sweep graph.txt --planner parmesan --topology dgx-1,dgx-2,2xdgx-a100
   plantui sweep llama-3.1-8b --devices 64 --sequence-length 4096,8192,32768
+  plantui sweep llama-3-8b --devices 16xh100,32xa100-80 --devices 24xh100,32xa100-80 --batch 64..512
   plantui sweep --study piper-figure-1 FOLDER --resume figure-1.csv
   plantui sweep model.json --devices 8..2048:x2 --shard 3/16 --resume part-3.csv
   plantui sweep model.json --devices 8..2048:x2 --resume part-1.csv --resume part-2.csv --output whole.csv
@@ -95,7 +96,7 @@ struct SweepSeriesArgs {
     /// A planner with its own settings, such as "slow:piper,recompute=never"; may be repeated
     #[arg(long, value_name = "SERIES")]
     series: Vec<String>,
-    /// Sets an option of every planner that has it. May be repeated
+    /// Sets an option of every planner that has it, or a setting of the training. May be repeated
     #[arg(long = "set", value_name = "NAME=VALUE")]
     settings: Vec<String>,
     /// An experiment of a paper over its published inputs
@@ -167,7 +168,7 @@ impl SweepArgs {
             let problem = "--price and --tokens add columns to the table of one planner, which is not printed here";
             return Err(Failure::refused(problem, "use --json, or name one planner and leave out --csv"));
         }
-        sweep.workloads.iter().map(|workload| TrainingCost::of(&self.cost, workload)).collect()
+        sweep.workloads.iter().map(|workload| TrainingCost::on_one_kind(&self.cost, workload)).collect()
     }
 
     /// Sweeps, prints and writes the requested output.
@@ -268,9 +269,12 @@ impl SweepArgs {
         }
         let loaded = self.workload.iter().map(|path| self.limits.load(path)).collect::<Result<Vec<_>, _>>()?;
         let mut workloads: Vec<Workload> = loaded.into_iter().flatten().collect();
-        let mut settings = self.lines.settings.clone();
+        let mut settings: Vec<String> = vec![];
         for workload in &mut workloads {
-            settings = profile_input::batch_of(workload, self.lines.settings.clone(), &self.limits.profile)?;
+            let given = training_input::software(workload, &self.lines.settings)?;
+            let rest = profile_input::batch_of(workload, given, &self.limits.profile)?;
+            // A setting that one workload lacks is its planner's, or nobody's.
+            settings.extend(rest.into_iter().filter(|setting| !settings.contains(setting)).collect::<Vec<_>>());
         }
         let workloads: Vec<Arc<_>> = workloads.into_iter().map(Arc::new).collect();
         let values = self.limits.values();

@@ -5,26 +5,50 @@ use std::{path::Path, sync::Arc};
 use clap::Args;
 
 use super::{
-    Failure, input,
+    Failure,
+    arguments::for_one_kind,
+    input,
     profile_input::ProfileArgs,
     topology_input::{TopologyArgument, TopologyListArgs},
     training_input::TrainingArgs,
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
-    family,
+    family::{
+        self,
+        kinds::{self, KindCount},
+    },
     study::sweep::LimitValues,
     units::UnitError,
     workload::Workload,
 };
 
+/// Values of `--devices`.
+#[derive(Debug, Clone, PartialEq)]
+enum SweptDevices {
+    /// Numbers of devices.
+    Numbers(LimitValues),
+    /// Cluster of several kinds.
+    Kinds(Vec<KindCount>),
+}
+
+impl SweptDevices {
+    fn parse(text: &str) -> Result<Self, String> {
+        match KindCount::parse(text) {
+            Some(kinds) => kinds.map(SweptDevices::Kinds),
+            None => LimitValues::parse(LimitKind::Devices, text).map(SweptDevices::Numbers),
+        }
+    }
+}
+
 /// Limits with their values; those with several are swept.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Limits (a value, a list A,B,C, or a range A..B, A..B:x2, A..B:+8)")]
 pub(super) struct SweepLimits {
-    /// Devices available; a plan may use fewer
-    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Devices, text))]
-    devices: Option<LimitValues>,
+    /// Devices available; a plan may use fewer. Several kinds are one cluster: 16xh100,32xa100-80; repeat the flag to
+    /// sweep over clusters
+    #[arg(long, value_name = "K", allow_hyphen_values = true, value_parser = SweptDevices::parse)]
+    devices: Vec<SweptDevices>,
     /// CPUs that can run nodes beside the devices (device placement)
     #[arg(long, value_name = "L", allow_hyphen_values = true, value_parser = |text: &str| LimitValues::parse(LimitKind::Cpus, text))]
     cpus: Option<LimitValues>,
@@ -62,7 +86,7 @@ impl SweepLimits {
     /// Loads a workload with the flags and the topology applied, once for each given sequence length.
     pub(super) fn load(&self, workload: &Path) -> Result<Vec<Workload>, Failure> {
         let read = self.profile.over(input::workload_given(workload, self.profile.facts().as_slice())?)?;
-        let plain = self.training.each(&read, None)?;
+        let plain = self.on_clusters(self.training.each(&read, None)?)?;
         if self.topology.is_empty() || !plain.iter().all(|workload| family::of(workload).has_platform()) {
             return Ok(plain);
         }
@@ -83,14 +107,58 @@ impl SweepLimits {
         Ok(all)
     }
 
-    fn all(&self) -> [&Option<LimitValues>; 7] {
-        let SweepLimits { devices, cpus, memory, microbatches, bandwidth, batch, flops, .. } = self;
-        [devices, memory, microbatches, bandwidth, cpus, batch, flops]
+    /// Workloads on each cluster of several kinds; the same without any. With several clusters, names state theirs.
+    fn on_clusters(&self, plain: Vec<Workload>) -> Result<Vec<Workload>, Failure> {
+        let clusters = || {
+            self.devices.iter().filter_map(|devices| match devices {
+                SweptDevices::Kinds(kinds) => Some(kinds),
+                SweptDevices::Numbers(_) => None,
+            })
+        };
+        let Some(first) = clusters().next() else {
+            return match self.devices.len() {
+                0 | 1 => Ok(plain),
+                _ => Err(Failure::refused("--devices is given twice with numbers", "give them as one list: 8,16,32")),
+            };
+        };
+        if clusters().count() < self.devices.len() {
+            let problem = "--devices has both a number of devices and kinds of them";
+            return Err(Failure::refused(problem, "give a cluster of kinds each time"));
+        }
+        let for_one = [
+            ("--hardware", self.training.hardware.is_some()),
+            ("--fabric", self.training.fabric.is_some()),
+            ("--topology", !self.topology.is_empty()),
+            ("--machines", self.machines.is_some()),
+        ];
+        if let Some((flag, _)) = for_one.into_iter().find(|(_, given)| *given) {
+            return Err(for_one_kind(flag, first));
+        }
+        let several = clusters().nth(1).is_some();
+        let on = |workload: &Workload, kinds: &Vec<KindCount>| {
+            let own = kinds::over(workload, kinds);
+            let mut own = own.map_err(|error| Failure::refused(format!("--devices: {error}"), ""))?;
+            if several {
+                own.name = format!("{} on {}", own.name, KindCount::list(kinds));
+            }
+            Ok(own)
+        };
+        plain.iter().flat_map(|workload| clusters().map(move |kinds| on(workload, kinds))).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &LimitValues> {
+        let SweepLimits { cpus, memory, microbatches, bandwidth, batch, flops, .. } = self;
+        let devices = self.devices.iter().find_map(|devices| match devices {
+            SweptDevices::Numbers(values) => Some(values),
+            SweptDevices::Kinds(_) => None,
+        });
+        let others = [memory, microbatches, bandwidth, cpus, batch, flops];
+        devices.into_iter().chain(others.into_iter().flatten())
     }
 
     /// Given limits in the order of the axes.
     pub(super) fn values(&self) -> Vec<LimitValues> {
-        self.all().into_iter().flatten().cloned().collect()
+        self.all().cloned().collect()
     }
 
     /// Given limits that cannot be axes.
@@ -106,13 +174,14 @@ impl SweepLimits {
     /// Limits of a topology, used unless the flags state devices.
     pub(super) fn wiring(&self, given: &TopologyArgument) -> GivenLimits {
         let told = given.overrides();
-        let devices = told.devices().filter(|_| self.machines.is_none() && self.devices.is_none());
+        let devices = told.devices().filter(|_| self.machines.is_none() && self.devices.is_empty());
         told.maybe(LimitKind::Devices, devices)
     }
 
     /// Flag of a limit that was given.
     pub(super) fn given(&self) -> Option<&'static str> {
-        let of_kind = self.all().into_iter().flatten().next().map(|values| values.kind.flag());
+        let devices = self.devices.first().map(|_| "--devices");
+        let of_kind = devices.or_else(|| self.all().next().map(|values| values.kind.flag()));
         of_kind.or(self.machines.as_ref().map(|_| "--machines")).or((!self.topology.is_empty()).then_some("--topology"))
     }
 }

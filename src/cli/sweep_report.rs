@@ -5,7 +5,7 @@ use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
 
 use super::{
-    cost::{Cost, TrainingCost},
+    cost::{Cost, PlanRate, TrainingCost},
     output,
     report::{self, line},
 };
@@ -19,7 +19,7 @@ use crate::{
     },
     planner::Status,
     study::sweep::{
-        ChartFigure, PointResult, Sweep,
+        ChartFigure, PointResult, PointSimulation, Sweep,
         chart::{Chart, ChartAxis, ChartLine},
     },
     units,
@@ -166,9 +166,14 @@ fn why<'a>(
     Some((what, x, &answer.why))
 }
 
-/// Samples per second of a point's plan, and its devices.
-fn rate(answer: &PointResult) -> Option<(f64, u64)> {
-    answer.simulated.as_ref().zip(answer.devices_used).map(|(simulated, used)| (simulated.samples_per_s, used.into()))
+/// Rate of a point's plan.
+fn rate(answer: &PointResult) -> Option<PlanRate> {
+    let rate = |(simulated, used): (&PointSimulation, u32)| PlanRate {
+        samples_per_s: simulated.samples_per_s,
+        devices: used.into(),
+        prices: None,
+    };
+    answer.simulated.as_ref().zip(answer.devices_used).map(rate)
 }
 
 fn no_plan(answer: &PointResult, sweep: &Sweep, place: usize) -> &'static str {
@@ -316,7 +321,7 @@ pub(super) fn document<'a>(
                 .get(point.workload)
                 .and_then(Option::as_ref)
                 .zip(rate(answer))
-                .and_then(|(cost, (rate, devices))| cost.figures(rate, devices)),
+                .and_then(|(cost, rate)| cost.figures(&rate)),
             why: &answer.why,
         })
     });

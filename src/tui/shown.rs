@@ -121,6 +121,13 @@ impl ShownRun {
         stage.map_or(self.limits.memory_limit(), |stage| family::of(&self.workload).memory_limit(&self.limits, stage))
     }
 
+    /// The same for each stage of the plan.
+    pub(super) fn memory_limits(&self) -> Vec<f64> {
+        (0..self.outcome.plan.as_ref().map_or(0, |plan| plan.stages.len()))
+            .map(|stage| self.memory_limit(stage))
+            .collect()
+    }
+
     /// Limit on the fullest of these stages, by their bytes, and whether one of them exceeds its own.
     pub(super) fn fullest_limit(&self, bytes: &[f64]) -> (f64, bool) {
         let fullest = (0..bytes.len()).max_by(|&a, &b| bytes[a].total_cmp(&bytes[b])).unwrap_or(0);

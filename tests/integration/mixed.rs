@@ -1,24 +1,25 @@
 //! Clusters of several kinds of devices: the closed form against Sailor's simulator, plans against every plan of small
 //! cases, and against the published planners on Sailor's clusters.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use serde_json::Value;
 
 use crate::common::reference;
 use plantui::{
     family::{
+        self,
         kinds::{self, KindCount},
         mixed::iteration::{KindPipeline, KindStage, KindStageCost},
         training::{self, Estimate, Layout, Recompute, hardware, published},
     },
     planner::{
         Search,
-        joint::mixed::{self, MixedPlan, MixedSpace},
+        joint::mixed::{self, MixedGoal, MixedPlan, MixedSpace},
     },
     random::SplitMix,
     workload::{
-        self, TrainingProfile, Workload, convert,
+        self, Profile, TrainingProfile, Workload, convert,
         formats::sailor,
         mixed::{
             DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MixedProfile, Reductions, RingRate,
@@ -205,8 +206,36 @@ fn what_the_tables_lack_is_named() {
     }
     let model = SailorModel { name: "OPT-350".into(), layers: 26 };
     let both = [device("a100-40", Some("us-west1-b")), device("a100-40", Some("us-central1-a"))].concat();
-    let ids: Vec<String> = tables.profile(&model, &both).unwrap().kinds.into_iter().map(|kind| kind.id).collect();
+    let profile = tables.profile(&model, &both).unwrap();
+    let ids: Vec<&str> = profile.kinds.iter().map(|kind| kind.id.as_str()).collect();
     assert_eq!(ids, ["a100-40@us-west1-b", "a100-40@us-central1-a"]);
+    assert_eq!([profile.links.price(0, 1), profile.links.price(1, 1)], [0.02, 0.0], "dollars for a GB");
+}
+
+/// A sequence's activations go to the next stage, and gradients of the same size come back.
+#[test]
+fn traffic_between_places_is_a_part_of_the_cost() {
+    let kinds = ["h100@east", "h100@west"];
+    let kinds = kinds.map(|id| KindCount { id: id.into(), count: 8, price_per_hour: Some(2.0) });
+    let model = workload::load(Path::new("llama-3-8b")).unwrap();
+    let model = dial_set(&model, "traffic_price", "0.02");
+    let profile = kinds::over(&model, &kinds).unwrap().mixed().unwrap().clone();
+    let on = |second: usize| KindPipeline {
+        stages: stages(&[(17, 0, 2), (17, second, 2)]),
+        data: 2,
+        micro_batch: 1,
+        batch: 16,
+    };
+    // 16 sequences of 8192 tokens, each of 4096 numbers of two bytes, there and back.
+    let bytes = 16.0 * 8192.0 * 4096.0 * 2.0 * 2.0;
+    assert!((on(1).traffic_cost(&profile) - 0.02 * bytes / 1e9).abs() < 1e-12, "{}", on(1).traffic_cost(&profile));
+    assert_eq!(on(0).traffic_cost(&profile), 0.0);
+    let cost = on(1).cost(&profile, 3600.0).unwrap();
+    assert!((cost - 16.0 / 2.0 * 2.0 - 0.02 * bytes / 1e9).abs() < 1e-9, "{cost}");
+}
+
+fn dial_set(workload: &Workload, name: &str, value: &str) -> Workload {
+    family::of(workload).with_setting(workload, name, value).unwrap()
 }
 
 /// Workload of the example file.
@@ -216,7 +245,9 @@ fn example() -> Workload {
 
 #[test]
 fn a_file_is_written_as_it_was_read() {
-    let read = example();
+    let mut read = example();
+    let Profile::Mixed(profile) = &mut read.profile else { panic!("costs on several kinds") };
+    profile.links.prices.insert((0, 1), 0.02);
     let again = workload::load_bytes(convert::text(&read).as_bytes(), &read.source, &read.name).unwrap();
     assert_eq!(again, read);
     let kinds =
@@ -240,6 +271,8 @@ fn what_a_file_has_wrong_is_named() {
         ("\"from\": \"fast\"", "\"from\": \"quick\"", "links[0].from is `quick`"),
         ("\"bytes_per_s\": 12000000000.0", "\"bytes_per_s\": 0", "links[0].bytes_per_s is 0"),
         ("\"batch\": 64.0", "\"batch\": 0", "batch is 0"),
+        ("\"latency_s\": 0.00002", "\"price_per_gb\": 1, \"latency_s\": 0.00002", "the price of traffic within a kind"),
+        ("\"latency_s\": 0.00002", "\"price_per_gb\": -1, \"latency_s\": 0.00002", "links[0].price_per_gb is -1"),
         ("plantui.mixed/1", "plantui.mixed/9", ""),
     ] {
         let changed = text.replacen(good, bad, 1);
@@ -265,7 +298,8 @@ fn one_kind_is_as_predicted_for_it() {
         run.settings.sequence_parallel &= tensor > 1;
         let devices = layout.devices();
         let estimate = Estimate::of(&profile.model, &run, &accelerator, devices, None).unwrap();
-        let mixed = training::kinds::profile(&profile, &[(accelerator, devices as u32)]).unwrap();
+        let on_one = KindCount { id: hardware.into(), count: devices as u32, price_per_hour: None };
+        let mixed = training::kinds::profile(&profile, &[(accelerator, on_one.clone())]).unwrap();
         let count = profile.model.layers.len() / stages as usize;
         let own = |stage: u32| {
             let first = if stage == 0 { 0 } else { 1 + count * stage as usize };
@@ -333,7 +367,7 @@ fn random(random: &mut SplitMix) -> MixedProfile {
             }
         }
     }
-    let mut rates = std::collections::BTreeMap::new();
+    let mut rates = BTreeMap::new();
     for from in 0..2 {
         for to in 0..2 {
             for (tensor, degree) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
@@ -353,7 +387,7 @@ fn random(random: &mut SplitMix) -> MixedProfile {
         costs,
         output_bytes,
         gradient_bytes,
-        links: KindLinks { rates, reductions },
+        links: KindLinks { rates, reductions, prices: BTreeMap::new() },
         rule,
         growth: below(2) / 10.0,
         fixed_s: below(3),
@@ -362,8 +396,17 @@ fn random(random: &mut SplitMix) -> MixedProfile {
     }
 }
 
-/// Fastest pipeline of all, seconds; infinite if none fits.
-fn of_all(profile: &MixedProfile, batch: u32) -> f64 {
+/// Profile with prices of devices and of the traffic between the kinds.
+fn priced(mut profile: MixedProfile, random: &mut SplitMix) -> MixedProfile {
+    profile.kinds.iter_mut().for_each(|kind| kind.price_per_hour = Some(360.0 * (1.0 + random.below(9) as f64)));
+    for ends in [(0, 1), (1, 0)] {
+        profile.links.prices.insert(ends, random.below(3) as f64 * 2.5e6);
+    }
+    profile
+}
+
+/// Least value of all pipelines with the goal and the limits on time and cost of a space; infinite if none fits.
+fn of_all(profile: &MixedProfile, batch: u32, space: &MixedSpace) -> f64 {
     let layers = profile.output_bytes.len();
     let mut types: Vec<(usize, u32, bool)> =
         profile.costs.iter().map(|costs| (costs.kind, costs.tensor, costs.recompute)).collect();
@@ -403,8 +446,10 @@ fn of_all(profile: &MixedProfile, batch: u32) -> f64 {
                     let fits = |(stage, cost): (&KindStage, &KindStageCost)| {
                         cost.memory_bytes() <= profile.kinds[stage.kind].memory_bytes
                     };
-                    if stages.iter().zip(&costs).all(fits) {
-                        best = best.min(pipeline.iteration_s(profile, &costs));
+                    let seconds = pipeline.iteration_s(profile, &costs);
+                    let cost = pipeline.cost(profile, seconds).unwrap_or(0.0);
+                    if stages.iter().zip(&costs).all(fits) && seconds <= space.most_s && cost <= space.most_cost {
+                        best = best.min(if space.goal == MixedGoal::Cost { cost } else { seconds });
                     }
                 }
             }
@@ -421,7 +466,7 @@ fn plans_are_as_fast_as_the_fastest_of_all() {
         let profile = random(&mut draw);
         let batch = 1 + draw.below(12) as u32;
         let plan = plan(&profile, batch, &Search::new(None, 0)).unwrap();
-        let best = of_all(&profile, batch);
+        let best = of_all(&profile, batch, &MixedSpace::all(profile.devices()));
         assert_eq!(plan.pipeline.is_some(), best.is_finite(), "case {case}");
         if !best.is_finite() {
             continue;
@@ -432,6 +477,38 @@ fn plans_are_as_fast_as_the_fastest_of_all() {
     }
     println!("{exact} of {feasible} are exact");
     assert!(feasible > 150 && exact * 100 >= feasible * 95, "{exact} of {feasible}");
+}
+
+#[test]
+fn plans_are_as_cheap_as_the_cheapest_of_all() {
+    let mut draw = SplitMix::new(13);
+    let (mut feasible, mut exact, mut limited, mut traded) = (0, 0, 0, 0);
+    for case in 0..150 {
+        let plain = random(&mut draw);
+        let profile = priced(plain, &mut draw);
+        let batch = 1 + draw.below(8) as u32;
+        let all = MixedSpace::all(profile.devices());
+        let (fastest_s, least) =
+            (of_all(&profile, batch, &all), of_all(&profile, batch, &MixedSpace { goal: MixedGoal::Cost, ..all }));
+        for space in [
+            MixedSpace { goal: MixedGoal::Cost, ..all },
+            MixedSpace { goal: MixedGoal::Cost, most_s: 1.2 * fastest_s, ..all },
+            MixedSpace { most_cost: 1.1 * least, ..all },
+        ] {
+            let found = mixed::plan(&profile, batch, &space, &Search::new(None, 0)).unwrap();
+            let best = of_all(&profile, batch, &space);
+            assert_eq!(found.pipeline.is_some(), best.is_finite(), "case {case}");
+            let Some(pipeline) = &found.pipeline else { continue };
+            feasible += 1;
+            exact += usize::from((found.value - best).abs() < 1e-9);
+            limited += usize::from(space.most_cost.is_finite() && best > fastest_s + 1e-9);
+            traded += usize::from(pipeline.traffic_cost(&profile) > 0.0);
+            assert!(found.bound <= best + 1e-9 && best <= found.value + 1e-9, "case {case}: {found:?}, {best}");
+        }
+    }
+    println!("{exact} of {feasible} are exact; {limited} limited by cost, {traded} pay for traffic");
+    assert!(feasible > 250 && exact * 100 >= feasible * 95, "{exact} of {feasible}");
+    assert!(limited > 100 && traded >= 10, "{limited}, {traded}");
 }
 
 #[test]

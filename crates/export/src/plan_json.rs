@@ -132,6 +132,7 @@ pub fn document(run: &ReportedRun<'_>) -> Document {
         configuration: outcome.plan.as_ref().and_then(|plan| plan.configuration().map(ConfigurationPart::from)),
         configurations: outcome.alternatives.iter().filter_map(Alternative::part).collect(),
         prediction: outcome.plan.as_ref().and_then(|plan| family::of(workload).prediction(limits, plan)),
+        cost: None,
         operators: outcome.plan.as_ref().map(|plan| operator_parts(workload, plan)).unwrap_or_default(),
         mapping: outcome.mapping.clone(),
         schedule: execution.schedule,

@@ -72,7 +72,8 @@ pub fn all(
     else {
         return Err(crate::run::no_routes(search));
     };
-    of_pipeline(&pipeline, &of_training(), limits.memory_limit(), search)
+    let limits: Vec<f64> = plan.stages.iter().map(|stage| family::of(workload).memory_limit(limits, stage)).collect();
+    of_pipeline(&pipeline, &of_training(), &limits, search)
 }
 
 /// Built-in schedules of training, in display order.
@@ -80,16 +81,19 @@ pub fn of_training() -> Vec<Schedule> {
     Schedule::ALL.into_iter().filter(|schedule| schedule.has_backward()).collect()
 }
 
-/// The same for a pipeline and given schedules. `limit` is the memory of a device, bytes.
+/// The same for a pipeline and given schedules. `limits` is the memory of a device of each stage, bytes; stages without
+/// one have the last.
 ///
 /// # Errors
 /// Reason why a simulation was given up, as a sentence.
 pub fn of_pipeline(
     pipeline: &Pipeline,
     schedules: &[Schedule],
-    limit: f64,
+    limits: &[f64],
     search: &Search,
 ) -> Result<Vec<ScheduleRow>, String> {
+    let limit_of = |stage: usize| limits.get(stage).or(limits.last()).copied().unwrap_or(f64::INFINITY);
+    let limited = limits.iter().any(|limit| limit.is_finite());
     let rows: Result<Vec<ScheduleRow>, String> = schedules
         .par_iter()
         .map(|&schedule| {
@@ -100,13 +104,13 @@ pub fn of_pipeline(
                     // A plan with virtual stages runs 1F1B interleaved; the row of 1F1B shows it without.
                     let whole = Pipeline { interleaved: false, ..pipeline.clone() };
                     let timeline = Simulation::of(whole, schedule, search)?.timeline;
-                    let bytes = timeline.peak_memory();
+                    let fits = timeline.peak_memory_bytes.iter().enumerate().all(|(i, &bytes)| bytes <= limit_of(i));
                     Some(ScheduleFigures {
                         iteration_s: timeline.iteration_s,
                         samples_per_s: timeline.samples_per_s,
                         idle: timeline.idle,
-                        peak_memory_bytes: bytes,
-                        fits: limit.is_finite().then_some(bytes <= limit),
+                        peak_memory_bytes: timeline.peak_memory(),
+                        fits: limited.then_some(fits),
                         on_front: false,
                     })
                 }

@@ -59,6 +59,7 @@ impl CheckedPlan<'_> {
             configuration: plan.configuration().map(ConfigurationPart::from),
             configurations: vec![],
             prediction: family::of(workload).prediction(limits, plan),
+            cost: None,
             operators: vec![],
             mapping: None,
             schedule: execution.schedule,

@@ -35,10 +35,10 @@ impl Model {
             return vec![];
         }
         let list = ScheduleList::new(simulated, self.simulation.own_schedule);
-        let (of, asked, limit) = (list.of.clone(), list.simulated(), list.of.shown.limits.memory_limit());
+        let (of, asked, limits) = (list.of.clone(), list.simulated(), list.of.shown.memory_limits());
         self.overlay = Some(Overlay::Schedules(Box::new(list)));
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
-            let rows = schedules::of_pipeline(&of.pipeline, &asked, limit, study);
+            let rows = schedules::of_pipeline(&of.pipeline, &asked, &limits, study);
             found(Box::new(move |model| {
                 if let Some(Overlay::Schedules(list)) = &mut model.overlay {
                     list.figures = Some(rows);
@@ -106,8 +106,7 @@ impl Model {
         self.overlay = Some(Overlay::EditSchedule(editor));
         let Some(schedule) = asked else { return vec![] };
         let work = move |study: &Search, found: &mut dyn FnMut(Finding)| {
-            let limit = of.shown.limits.memory_limit();
-            let rows = schedules::of_pipeline(&of.pipeline, &[schedule], limit, study);
+            let rows = schedules::of_pipeline(&of.pipeline, &[schedule], &of.shown.memory_limits(), study);
             let figures = rows.ok().and_then(|rows| rows.first().and_then(|row| row.figures));
             found(Box::new(move |model| {
                 if let Some(Overlay::EditSchedule(editor)) = &mut model.overlay {

@@ -55,6 +55,16 @@ impl KindCount {
         kinds.iter().map(one).collect::<Vec<_>>().join(",")
     }
 
+    /// Place of the devices, if the name has one: `east` of `h100@east`.
+    pub fn place(&self) -> Option<&str> {
+        self.id.split_once('@').map(|(_, place)| place)
+    }
+
+    /// Name without the place.
+    pub fn hardware(&self) -> &str {
+        self.id.split('@').next().unwrap_or_default()
+    }
+
     /// Numbers of devices of a workload's kinds; empty if there is one kind.
     pub fn of(workload: &Workload) -> Vec<KindCount> {
         of(workload).kind_counts()

@@ -39,6 +39,7 @@ use crate::{
             PlanTopology,
             detect::{self, PLAN},
         },
+        training::settings::{Stack, TrainingSettings},
     },
 };
 
@@ -73,7 +74,8 @@ pub struct LoadedPlan {
 }
 
 impl LoadedPlan {
-    /// First training field that differs between plan and workload, with both values.
+    /// First training field that differs between plan and workload, with both values. Settings that a plan of an earlier
+    /// version lacks have the values of its software.
     pub fn trained_otherwise(&self, workload: &Workload) -> Option<(String, [String; 2])> {
         let (made, now) = (self.training.as_ref()?, family::of(workload).training_part()?);
         let fields = |part: &TrainingPart| -> BTreeMap<String, String> {
@@ -82,12 +84,14 @@ impl LoadedPlan {
             let own = own.into_iter().map(|(name, value)| (name.to_string(), value.clone()));
             let numbers = figures.iter().chain(constants).map(|(name, value)| (name.clone(), exact_number(*value)));
             let length = ("sequence_length".to_string(), sequence_length.to_string());
-            own.chain([length]).chain(settings.clone()).chain(numbers).collect()
+            let usual = Stack::find(stack).unwrap_or_default().settings();
+            let usual = TrainingSettings::NAMES.into_iter().map(|(name, _)| (name.to_string(), usual.text(name)));
+            usual.chain(own).chain([length]).chain(settings.clone()).chain(numbers).collect()
         };
         let (made, now) = (fields(made), fields(&now));
         let names: BTreeSet<&String> = made.keys().chain(now.keys()).collect();
         let differs = names.into_iter().find(|name| made.get(*name) != now.get(*name))?;
-        let value = |all: &BTreeMap<String, String>| all.get(differs).cloned().unwrap_or_else(|| "as usual".into());
+        let value = |all: &BTreeMap<String, String>| all.get(differs).cloned().unwrap_or_else(|| "none".into());
         Some((differs.clone(), [value(&made), value(&now)]))
     }
 

@@ -58,6 +58,9 @@ pub struct Document {
     /// Prediction for the configuration, in the field's figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionPart>,
+    /// Days and cost of a training on several kinds of devices, if a number of tokens, prices or failures were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<CostPart>,
     /// Split of every operator, for an operator workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<OperatorPart>,

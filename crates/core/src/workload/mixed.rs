@@ -14,6 +14,9 @@ use super::{
 
 use crate::cluster::LimitKind;
 
+/// Bytes that a price of traffic is for.
+const GIGABYTE: f64 = 1e9;
+
 /// Most kinds of devices of a workload.
 pub const MOST_KINDS: usize = 4;
 
@@ -154,9 +157,16 @@ pub struct KindLinks {
     pub rates: LinkRates,
     /// Reductions of gradients.
     pub reductions: Reductions,
+    /// Price of a GB by sending and receiving kind, in the currency of the devices' prices. Absent: none.
+    pub prices: BTreeMap<(usize, usize), f64>,
 }
 
 impl KindLinks {
+    /// Price of a GB from a kind to another.
+    pub fn price(&self, from: usize, to: usize) -> f64 {
+        self.prices.get(&(from, to)).copied().unwrap_or(0.0)
+    }
+
     /// Time of a message between two groups, seconds; infinite without a link.
     pub fn seconds(&self, bytes: f64, from: Sender, to: Sender) -> f64 {
         self.rates.get(&(from, to)).map_or(f64::INFINITY, |rate| rate.seconds(bytes))
@@ -289,11 +299,26 @@ pub enum MixedOrigin {
 }
 
 impl MixedProfile {
+    /// Model that the costs are derived from, if they are.
+    pub fn model(&self) -> Option<&TrainingProfile> {
+        match self.origin.as_deref() {
+            Some(MixedOrigin::Model(model)) => Some(model),
+            _ => None,
+        }
+    }
+
     /// Costs on a kind with a tensor degree, for a mode, if there are any.
     pub fn costs(&self, kind: usize, tensor: u32, mode: LayerMode) -> Option<&KindCosts> {
         let LayerMode { micro_batch, recompute } = mode;
         let own = |costs: &KindCosts| (costs.kind, costs.tensor, costs.micro_batch, costs.recompute);
         self.costs.iter().find(|costs| own(costs) == (kind, tensor, micro_batch, recompute))
+    }
+
+    /// Price of what a sequence sends between a stage on kind `from` that ends before layer `end` and the next one, on kind
+    /// `to`: activations there, and gradients back.
+    pub fn traffic_price(&self, from: usize, to: usize, end: usize) -> f64 {
+        let (there, back) = (self.output_bytes[end - 1], self.output_bytes[self.rule.sends_back(end)]);
+        (there * self.links.price(from, to) + back * self.links.price(to, from)) / GIGABYTE
     }
 
     /// Number of the first device of a kind: devices are counted through, kind by kind.
@@ -358,7 +383,7 @@ mod tests {
     fn gradients_are_reduced_bucket_by_bucket() {
         let rate = LinkRate::Constant { bytes_per_s: 1e9, latency_s: 0.0 };
         let reductions = Reductions::Messages { bucket_bytes: 4e9 };
-        let links = KindLinks { rates: [(((0, 1), (0, 1)), rate)].into(), reductions };
+        let links = KindLinks { rates: [(((0, 1), (0, 1)), rate)].into(), reductions, prices: BTreeMap::new() };
         // Three quarters of the bytes, twice.
         assert_eq!(links.all_reduce_s(10e9, (0, 1), 4), 15.0);
         assert_eq!(links.all_reduce_s(10e9, (0, 1), 1), 0.0);
@@ -377,7 +402,8 @@ mod tests {
     #[test]
     fn rings_are_faster_in_one_machine() {
         let ring = RingRate { within: 4e9, across: 1e9, machine: 8 };
-        let links = KindLinks { rates: BTreeMap::new(), reductions: Reductions::Rings([((0, 2), ring)].into()) };
+        let reductions = Reductions::Rings([((0, 2), ring)].into());
+        let links = KindLinks { rates: BTreeMap::new(), reductions, prices: BTreeMap::new() };
         assert_eq!(links.all_reduce_s(8e9, (0, 2), 4), 3.0);
         assert_eq!(links.all_reduce_s(8e9, (0, 2), 8), 14.0);
         assert_eq!(links.all_reduce_s(8e9, (0, 4), 2), f64::INFINITY);

@@ -2,8 +2,8 @@
 //! and layer; rates of links by zone and kind; devices and memory of a machine.
 //!
 //! They are `profiles_tmp.json`, `llm_info.json`, `multizone_bandwidths_het.json` and `basic_cluster_config.json` of one
-//! folder. Not used: the sizes of inputs, the sizes in bytes (which repeat the counts), the rate beside a link's
-//! coefficients, and prices of traffic in `communication_cost.json`. `O(kinds · degrees · layers)`.
+//! folder. `communication_cost.json` has the prices of a GB between zones, if there is one. Not used: the sizes of inputs,
+//! the sizes in bytes (which repeat the counts), and the rate beside a link's coefficients. `O(kinds · degrees · layers)`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,6 +19,9 @@ use crate::{
 /// Files of the tables, in the order of their texts.
 pub const FILES: [&str; 4] =
     ["profiles_tmp.json", "llm_info.json", "multizone_bandwidths_het.json", "basic_cluster_config.json"];
+
+/// Prices of traffic, which a folder may lack.
+pub const PRICES: &str = "communication_cost.json";
 
 /// Bytes of a number: Sailor's profiles are of 32-bit training.
 const NUMBER: f64 = 4.0;
@@ -84,6 +87,8 @@ pub struct SailorTables {
     /// By sender, then receiver.
     rates: ByEnd<ByEnd<Rate>>,
     machines: ByKey<MachineEntry>,
+    /// Price of a GB by zone that sends, then zone that receives.
+    prices: ByKey<ByKey<f64>>,
     /// Name of the folder in messages.
     source: String,
 }
@@ -112,17 +117,24 @@ fn table<T: DeserializeOwned>(text: &[u8], source: &str, name: &str) -> Result<T
 }
 
 impl SailorTables {
-    /// Tables from the texts of their files. `source` is the name of their folder in messages.
+    /// Tables from the texts of their files, and that of [`PRICES`] if there is one. `source` is the name of their folder in
+    /// messages.
     ///
     /// # Errors
     /// [`LoadError`] if one has another form.
-    pub fn of(texts: [&[u8]; 4], source: &str) -> Result<Self, LoadError> {
+    pub fn of(texts: [&[u8]; 4], prices: Option<&[u8]>, source: &str) -> Result<Self, LoadError> {
         let [times, sizes, rates, machines] = texts;
+        let prices: ByKey<ByKey<f64>> = prices.map_or(Ok(ByKey::new()), |text| table(text, source, PRICES))?;
+        if prices.values().flat_map(ByKey::values).any(|price| *price < 0.0) {
+            let problem = format!("has a price below 0 in {PRICES}");
+            return Err(LoadError::file(source, problem, "give prices of a GB"));
+        }
         Ok(SailorTables {
             times: table(times, source, FILES[0])?,
             sizes: table(sizes, source, FILES[1])?,
             rates: table(rates, source, FILES[2])?,
             machines: table(machines, source, FILES[3])?,
+            prices,
             source: source.into(),
         })
     }
@@ -178,7 +190,11 @@ impl SailorTables {
             costs: vec![],
             output_bytes: by_layer(whole, |sizes| NUMBER * sizes.act_output_floats)?,
             gradient_bytes: by_layer(whole, |sizes| NUMBER * sizes.params_floats)?,
-            links: KindLinks { rates: BTreeMap::new(), reductions: Reductions::Messages { bucket_bytes: BUCKET } },
+            links: KindLinks {
+                rates: BTreeMap::new(),
+                reductions: Reductions::Messages { bucket_bytes: BUCKET },
+                prices: BTreeMap::new(),
+            },
             rule: TimeRule::Sailor,
             growth: 0.0,
             fixed_s: 0.0,
@@ -246,6 +262,9 @@ impl SailorTables {
             let senders = senders
                 .ok_or_else(|| self.error(format!("has no links of {kind} in {zone}"), "choose another zone"))?;
             for (to, &(other, receiver)) in names.iter().enumerate() {
+                if let Some(price) = self.prices.get(zone).and_then(|to| to.get(other)) {
+                    profile.links.prices.insert((from, to), *price);
+                }
                 for (tensor, zones) in senders {
                     for (degree, (coefficients, _)) in
                         zones.get(other).and_then(|kinds| kinds.get(receiver)).into_iter().flatten()

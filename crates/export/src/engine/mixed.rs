@@ -124,7 +124,7 @@ fn configuration(model: &TrainingProfile, pipeline: &KindPipeline) -> Configurat
 /// were checked.
 fn on_one_kind(workload: &Workload, model: &TrainingProfile, limits: &Limits, plan: &Plan) -> (Workload, Limits) {
     let mut model = model.clone();
-    model.settings.between_kinds = 0.0;
+    model.settings.forget_kinds();
     let workload = Workload { profile: Profile::Training(Box::new(model)), ..workload.clone() };
     let used = f64::from(plan.devices_used());
     let limits = limits.with(LimitKind::Devices, used).with(LimitKind::Memory, f64::INFINITY);

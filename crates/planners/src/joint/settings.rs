@@ -46,10 +46,12 @@ pub(super) struct JointSettings {
     pub(super) most_s: f64,
     /// Price of all devices for an hour, at most, on several kinds of devices; 0 for any.
     pub(super) most_per_hour: f64,
+    /// Cost of an iteration, at most, on several kinds of devices; 0 for any.
+    pub(super) most_cost: f64,
 }
 
 /// Options that the planner declares.
-pub(super) static OPTIONS: [OptionSpec; 18] = [
+pub(super) static OPTIONS: [OptionSpec; 19] = [
     OptionSpec {
         name: "space",
         label: "space",
@@ -165,17 +167,31 @@ pub(super) static OPTIONS: [OptionSpec; 18] = [
         help: "price of the devices of a plan for an hour, at most, on several kinds of devices",
         kind: OptionKind::Number { default: 0.0, least: 0.0, most: 1e12, whole: false, zero: Some("any") },
     },
+    OptionSpec {
+        name: "most_cost",
+        label: "most cost",
+        help: "cost of an iteration, at most, on several kinds of devices",
+        kind: OptionKind::Number { default: 0.0, least: 0.0, most: 1e12, whole: false, zero: Some("any") },
+    },
 ];
 
 /// Options of models to be trained, and of several kinds of devices, alone.
-pub(super) const OF_TRAINED_MODELS: [&str; 7] =
-    ["context_degree", "expert_degree", "data_degree", "micro_batch", "minimise", "most_seconds", "most_per_hour"];
+pub(super) const OF_TRAINED_MODELS: [&str; 8] = [
+    "context_degree",
+    "expert_degree",
+    "data_degree",
+    "micro_batch",
+    "minimise",
+    "most_seconds",
+    "most_per_hour",
+    "most_cost",
+];
 
 /// Options that change nothing on several kinds of devices.
 pub(super) const NOT_OF_KINDS: [&str; 5] = ["schedule", "virtual_stages", "context_degree", "expert_degree", "gap"];
 
 /// Effect of each option on the plans that a proof covers.
-pub(super) static BEARINGS: [(&str, Bearing); 18] = [
+pub(super) static BEARINGS: [(&str, Bearing); 19] = [
     ("space", Bearing::Told),
     ("schedule", Bearing::Told),
     ("virtual_stages", Bearing::Narrows(parts_of_a_device)),
@@ -229,6 +245,13 @@ pub(super) static BEARINGS: [(&str, Bearing); 18] = [
         Bearing::Narrows(|options| {
             let most = options.number("most_per_hour");
             (most > 0.0).then(|| format!("on devices for at most {} an hour", units::money(most)))
+        }),
+    ),
+    (
+        "most_cost",
+        Bearing::Narrows(|options| {
+            let most = options.number("most_cost");
+            (most > 0.0).then(|| format!("for at most {} an iteration", units::number(most)))
         }),
     ),
 ];
@@ -295,6 +318,7 @@ impl JointSettings {
             lists_cheaper: options.choice("minimise") == "both",
             most_s: options.number("most_seconds"),
             most_per_hour: options.number("most_per_hour"),
+            most_cost: options.number("most_cost"),
         }
     }
 }

@@ -119,8 +119,12 @@ impl Describe for MixedProfile {
         let priced = pipeline.costs(self).and_then(|costs| {
             let seconds = pipeline.iteration_s(self, &costs);
             let (cost, per_hour) = (pipeline.cost(self, seconds)?, pipeline.price_per_hour(self)?);
+            let traffic = match pipeline.traffic_cost(self) {
+                0.0 => String::new(),
+                traffic => format!(" and {} for traffic", units::number(traffic)),
+            };
             let (seconds, cost) = (units::seconds(seconds), units::number(cost));
-            Some(format!("{seconds} and a cost of {cost} an iteration, {} an hour", units::money(per_hour)))
+            Some(format!("{seconds} and a cost of {cost} an iteration: {} an hour{traffic}", units::money(per_hour)))
         });
         let layout = format!(
             "{} of {}, {m} microbatches of {}, on {}",

@@ -65,18 +65,10 @@ fn of_model(workload: &Workload, model: &TrainingProfile) -> Workload {
     Workload { profile: Profile::Training(Box::new(model.clone())), ..workload.clone() }
 }
 
-/// Model that the costs are derived from.
-pub(super) fn model(profile: &MixedProfile) -> Option<&TrainingProfile> {
-    match profile.origin.as_deref() {
-        Some(MixedOrigin::Model(model)) => Some(model),
-        _ => None,
-    }
-}
-
 /// Dials of a profile: a number of devices for each kind, and those of the model.
 pub(super) fn dials(profile: &MixedProfile) -> Vec<Dial> {
     let own = kinds::dials(&profile.kind_counts(), profile.kinds.iter().map(|kind| kind.machine));
-    let shared = model(profile).into_iter().flat_map(crate::family::Family::dials);
+    let shared = profile.model().into_iter().flat_map(crate::family::Family::dials);
     own.into_iter().chain(shared.filter(|dial| OF_MODEL.contains(&dial.id))).collect()
 }
 
@@ -108,7 +100,7 @@ pub(super) fn with_model(
     profile: &MixedProfile,
     change: &dyn Fn(&Workload) -> Result<Workload, DialError>,
 ) -> Result<Workload, DialError> {
-    let Some(own) = model(profile) else {
+    let Some(own) = profile.model() else {
         return Err(DialError(format!("{} has measured costs, which nothing changes", workload.name)));
     };
     let changed = change(&of_model(workload, own))?;

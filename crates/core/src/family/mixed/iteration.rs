@@ -76,6 +76,11 @@ impl KindStageCost {
     }
 }
 
+/// Sequences of an iteration, those that fill the last microbatch included.
+pub fn sequences(microbatches: u32, micro_batch: u32, data: u32) -> f64 {
+    f64::from(microbatches) * f64::from(micro_batch) * f64::from(data)
+}
+
 impl KindPipeline {
     /// Microbatches of a replica in an iteration.
     pub fn microbatches(&self) -> u32 {
@@ -154,8 +159,15 @@ impl KindPipeline {
         taken.iter().enumerate().map(of_kind).sum()
     }
 
-    /// Cost of an iteration of `seconds`; `None` without the price of a device that the stages take.
+    /// Price of an iteration's activations and gradients between the stages.
+    pub fn traffic_cost(&self, profile: &MixedProfile) -> f64 {
+        let of_sequence = |ends: &[KindStage]| profile.traffic_price(ends[0].kind, ends[1].kind, ends[0].layers.end);
+        sequences(self.microbatches(), self.micro_batch, self.data)
+            * self.stages.windows(2).map(of_sequence).sum::<f64>()
+    }
+
+    /// Cost of an iteration of `seconds`, its traffic included; `None` without the price of a device that the stages take.
     pub fn cost(&self, profile: &MixedProfile, seconds: f64) -> Option<f64> {
-        self.price_per_hour(profile).map(|per_hour| per_hour * seconds / HOUR)
+        self.price_per_hour(profile).map(|per_hour| per_hour * seconds / HOUR + self.traffic_cost(profile))
     }
 }

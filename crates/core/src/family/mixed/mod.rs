@@ -37,7 +37,7 @@ const ASSUMED_BATCH: f64 = 128.0;
 
 impl Platform for MixedProfile {
     fn has_setting(&self, name: &str) -> bool {
-        dials::model(self).is_some_and(|model| model.has_setting(name))
+        self.model().is_some_and(|model| model.has_setting(name))
     }
 
     fn with_setting(&self, workload: &Workload, name: &str, value: &str) -> Result<Workload, DialError> {
@@ -45,7 +45,7 @@ impl Platform for MixedProfile {
     }
 
     fn training_part(&self) -> Option<TrainingPart> {
-        dials::model(self).map(Into::into)
+        self.model().map(Into::into)
     }
 
     fn on_kinds(&self, workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialError> {

@@ -317,9 +317,9 @@ pub fn settings(model: &Model, stack: Stack, settings: &TrainingSettings) -> Res
             "leave release out, or take --stack megatron-2025",
         );
     }
-    if settings.between_kinds > 0.0 {
+    if let Some(name) = settings.given_of_kinds() {
         return refuse(
-            "between_kinds is for several kinds of devices, and there is one".into(),
+            format!("{name} is for several kinds of devices, and there is one"),
             "give --devices 16xh100,32xa100-80, or leave it out",
         );
     }

@@ -2,8 +2,8 @@
 //!
 //! Each kind has the times, memory and links of runs on it alone, for every tensor degree within a
 //! machine, for micro-batches of 1, 2, 4 and 8 sequences, with the activations kept or recomputed. Transfers between
-//! stages leave the machine, and the slower of both ends sets their rate, or the link between the kinds if it is given.
-//! A kind in another place is a kind of its own. `O(kinds · degrees · layers)`.
+//! stages leave the machine, and the slower of both ends sets their rate, or the link between the kinds or places if it
+//! is given. A kind in another place is a kind of its own. `O(kinds · degrees · layers)`.
 //!
 //! Half of each transfer and the usual share of a reduction are exposed, as in runs on one kind. No published run on
 //! several kinds was compared.
@@ -17,6 +17,7 @@ use super::{
     memory::{self, layer_bytes, layer_input},
     repeated::Repeated,
 };
+use crate::family::kinds::KindCount;
 use crate::units;
 use crate::workload::{
     TrainingProfile,
@@ -24,7 +25,7 @@ use crate::workload::{
         DeviceKind, Divided, KindCosts, KindLinks, LayerCost, LinkRate, MixedOrigin, MixedProfile, Reductions,
         RingRate, TimeRule,
     },
-    training::{Accelerator, Constants},
+    training::{Accelerator, Constants, TrainingSettings},
 };
 
 /// Micro-batches that are derived, sequences.
@@ -39,8 +40,9 @@ const RING_BYTES: f64 = 3.0;
 ///
 /// # Errors
 /// A sentence, if the model or its settings are not planned on several kinds, or no kind can run it.
-pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<MixedProfile, String> {
+pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, KindCount)]) -> Result<MixedProfile, String> {
     suits(model)?;
+    places_suit(&model.settings, kinds)?;
     let own = |accelerator: &Accelerator| match accelerator.id == model.accelerator.id {
         true => model.constants,
         false => Constants::shipped(accelerator.generation, model.stack),
@@ -48,37 +50,30 @@ pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<
     let constants: Vec<Constants> = kinds.iter().map(|(accelerator, _)| own(accelerator)).collect();
     let largest = |of: fn(&Constants) -> f64| constants.iter().map(of).fold(0.0, f64::max);
     let mut profile = MixedProfile {
-        kinds: kinds.iter().map(|(accelerator, count)| device_kind(accelerator, *count)).collect(),
+        kinds: kinds.iter().map(|(accelerator, kind)| device_kind(accelerator, kind)).collect(),
         costs: vec![],
         output_bytes: vec![layer_input(&model.model, &run(model, 1, 1, false)); model.nodes()],
         gradient_bytes: gradient_bytes(model),
-        links: KindLinks { rates: BTreeMap::new(), reductions: Reductions::Rings(BTreeMap::new()) },
+        links: KindLinks {
+            rates: BTreeMap::new(),
+            reductions: Reductions::Rings(BTreeMap::new()),
+            prices: BTreeMap::new(),
+        },
         rule: TimeRule::Stages,
         growth: largest(|own| own.growth),
         fixed_s: largest(|own| own.fixed_s),
         origin: Some(Box::new(MixedOrigin::Model(Box::new(model.clone())))),
         remarks: vec![
             "times on each kind are those of its data sheet; no run on several kinds was compared with them".into(),
-            match model.settings.between_kinds {
-                0.0 => {
-                    "transfers between stages leave the machine, at the rate of the slower end, and half of each is \
-                        exposed"
-                        .into()
-                }
-                rate => format!(
-                    "transfers between stages leave the machine, at most at {} a device between kinds, and half of each \
-                     is exposed",
-                    units::bandwidth_exact(rate)
-                ),
-            },
+            transfers_told(&model.settings),
         ],
     };
     let mut refusal = None;
     let mut ends: Vec<((usize, u32), f64, f64)> = vec![];
     let mut rings = BTreeMap::new();
-    for (kind, ((accelerator, count), constants)) in kinds.iter().zip(&constants).enumerate() {
+    for (kind, ((accelerator, asked), constants)) in kinds.iter().zip(&constants).enumerate() {
         let machine = accelerator.machine();
-        let degrees = (0..).map(|bits| 1u32 << bits).take_while(|&tensor| tensor <= machine.min((*count).max(1)));
+        let degrees = (0..).map(|bits| 1u32 << bits).take_while(|&tensor| tensor <= machine.min(asked.count.max(1)));
         for tensor in degrees.filter(|&tensor| machine.is_multiple_of(tensor)) {
             if let Err(error) =
                 check::check(&model.model, &run(model, tensor, 1, false), accelerator, u64::from(tensor))
@@ -111,14 +106,18 @@ pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, u32)]) -> Result<
     }
     for &(from, from_rate, from_s) in &ends {
         for &(to, to_rate, to_s) in &ends {
-            let both = from.1.min(to.1);
-            let between = match model.settings.between_kinds {
-                rate if rate > 0.0 && from.0 != to.0 => f64::from(both) * rate / EXPOSED_TRANSFER,
-                _ => f64::INFINITY,
-            };
-            let bytes_per_s = from_rate.min(to_rate).min(between);
-            let rate = LinkRate::Constant { bytes_per_s, latency_s: from_s.max(to_s) };
-            profile.links.rates.insert((from, to), rate);
+            let settings = &model.settings;
+            let apart = kinds[from.0].1.place() != kinds[to.0].1.place();
+            let limits = [(settings.between_kinds, from.0 != to.0), (settings.between_places, apart)];
+            let rates = limits.into_iter().filter(|(rate, holds)| *rate > 0.0 && *holds);
+            let both = f64::from(from.1.min(to.1)) / EXPOSED_TRANSFER;
+            let bytes_per_s = rates.fold(from_rate.min(to_rate), |least, (rate, _)| least.min(both * rate));
+            let mut latency_s = from_s.max(to_s);
+            if apart {
+                latency_s = latency_s.max(settings.places_latency_s * EXPOSED_TRANSFER);
+                profile.links.prices.insert((from.0, to.0), settings.traffic_price);
+            }
+            profile.links.rates.insert((from, to), LinkRate::Constant { bytes_per_s, latency_s });
         }
     }
     profile.links.reductions = Reductions::Rings(rings);
@@ -144,13 +143,52 @@ fn suits(profile: &TrainingProfile) -> Result<(), String> {
     }
 }
 
-fn device_kind(accelerator: &Accelerator, count: u32) -> DeviceKind {
+/// Refuses settings that join kinds or places where there is one, and a price of traffic without those of the devices.
+fn places_suit(settings: &TrainingSettings, kinds: &[(Accelerator, KindCount)]) -> Result<(), String> {
+    if settings.between_kinds > 0.0 && kinds.len() < 2 {
+        return Err("between_kinds is for several kinds of devices, and there is one: leave it out".into());
+    }
+    let of_places = [
+        ("between_places", settings.between_places),
+        ("latency_between_places", settings.places_latency_s),
+        ("traffic_price", settings.traffic_price),
+    ];
+    let here = kinds.first().map(|(_, kind)| kind.place());
+    let Some((name, _)) = of_places.into_iter().find(|(_, value)| *value > 0.0) else { return Ok(()) };
+    if kinds.iter().all(|(_, kind)| Some(kind.place()) == here) {
+        return Err(format!(
+            "{name} is for several places, and there is one: write --devices 16xh100@east,16xh100@west"
+        ));
+    }
+    match kinds.iter().find(|(_, kind)| settings.traffic_price > 0.0 && kind.price_per_hour.is_none()) {
+        Some((_, KindCount { id, count, .. })) => Err(format!(
+            "traffic_price is a part of the cost, and {id} has no price: write --devices {count}x{id}:PRICE, for an hour"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Remark on transfers between stages.
+fn transfers_told(settings: &TrainingSettings) -> String {
+    let of = |rate: f64, what: &str| {
+        (rate > 0.0).then(|| format!("{} a device between {what}", units::bandwidth_exact(rate)))
+    };
+    let given = [of(settings.between_kinds, "kinds"), of(settings.between_places, "places")];
+    let given: Vec<String> = given.into_iter().flatten().collect();
+    let rate = match given.is_empty() {
+        true => "at the rate of the slower end".into(),
+        false => format!("at most at {}", given.join(" and ")),
+    };
+    format!("transfers between stages leave the machine, {rate}, and half of each is exposed")
+}
+
+fn device_kind(accelerator: &Accelerator, kind: &KindCount) -> DeviceKind {
     DeviceKind {
-        id: accelerator.id.into(),
-        count,
+        id: if kind.place().is_some() { kind.id.clone() } else { accelerator.id.into() },
+        count: kind.count,
         machine: accelerator.machine(),
         memory_bytes: accelerator.memory_bytes,
-        price_per_hour: None,
+        price_per_hour: kind.price_per_hour,
     }
 }
 
@@ -162,7 +200,7 @@ fn run(profile: &TrainingProfile, tensor: u32, micro_batch: u32, recompute: bool
     run.settings.sequence_parallel &= tensor > 1;
     run.settings.tp_overlap &= run.settings.sequence_parallel;
     // Layers cost the same whatever joins the kinds.
-    run.settings.between_kinds = 0.0;
+    run.settings.forget_kinds();
     run
 }
 

@@ -60,21 +60,12 @@ impl Platform for TrainingProfile {
     }
 
     fn on_kinds(&self, workload: &Workload, kinds: &[KindCount]) -> Result<Workload, DialError> {
-        // A kind in another place has the place behind its name: `h100@east`.
-        let hardware = |kind: &KindCount| kind.id.split('@').next().unwrap_or_default().to_string();
         let known = |kind: &KindCount| match self.accelerator {
-            own if own.id == hardware(kind) => Ok((own, kind.count)),
-            _ => request::accelerator(&hardware(kind)).map(|accelerator| (accelerator, kind.count)).map_err(DialError),
+            own if own.id == kind.hardware() => Ok((own, kind.clone())),
+            _ => request::accelerator(kind.hardware()).map(|own| (own, kind.clone())).map_err(DialError),
         };
-        let counts: Vec<_> = kinds.iter().map(known).collect::<Result<_, DialError>>()?;
-        let mut profile = kinds::profile(self, &counts).map_err(DialError)?;
-        for (own, kind) in profile.kinds.iter_mut().zip(kinds) {
-            own.price_per_hour = kind.price_per_hour;
-            if kind.id.contains('@') {
-                own.id.clone_from(&kind.id);
-            }
-        }
-        Ok(profile.over(workload))
+        let known: Vec<_> = kinds.iter().map(known).collect::<Result<_, DialError>>()?;
+        Ok(kinds::profile(self, &known).map_err(DialError)?.over(workload))
     }
 
     fn model(&self) -> Option<&TrainingProfile> {

@@ -203,6 +203,9 @@ struct RawLink {
     /// GB/s as a polynomial in the binary logarithm of the message's megabytes, highest power first.
     #[serde(skip_serializing_if = "Option::is_none")]
     gb_per_s_fit: Option<[f64; 3]>,
+    /// Price of a GB, in the currency of `price_per_hour`. All links from a kind to another have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    price_per_gb: Option<f64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -400,7 +403,11 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     if costs.is_empty() {
         return Err(reader.of.error("costs", "is empty", "give the costs of the layers on every kind"));
     }
-    let links = KindLinks { rates: rates(&reader, &raw, &costs)?, reductions: reductions(&reader, &raw)? };
+    let links = KindLinks {
+        rates: rates(&reader, &raw, &costs)?,
+        reductions: reductions(&reader, &raw)?,
+        prices: prices(&reader, &raw)?,
+    };
     let rule = match raw.rule.as_deref() {
         None | Some("stages") => TimeRule::Stages,
         Some("sailor") => TimeRule::Sailor,
@@ -477,6 +484,26 @@ fn rates(reader: &Reader<'_>, raw: &RawMixedFile, costs: &[KindCosts]) -> Result
         }
     }
     Ok(rates)
+}
+
+/// Prices of a GB by both ends.
+fn prices(reader: &Reader<'_>, raw: &RawMixedFile) -> Result<BTreeMap<(usize, usize), f64>, LoadError> {
+    let mut prices = BTreeMap::new();
+    for (i, Object(link)) in raw.links.iter().enumerate() {
+        let path = format!("links[{i}].price_per_gb");
+        let Some(price) = link.price_per_gb else { continue };
+        let price = reader.not_negative(price, &path)?;
+        let ends = (reader.kind(&link.from, &path)?, reader.kind(&link.to, &path)?);
+        if ends.0 == ends.1 && price > 0.0 {
+            let problem = "is the price of traffic within a kind, which plans do not count";
+            return Err(reader.of.error(&path, problem, "leave it out, or make two places two kinds"));
+        }
+        if prices.insert(ends, price).is_some_and(|other| other != price) {
+            let problem = format!("differs from the price of another link from {} to {}", link.from, link.to);
+            return Err(reader.of.error(&path, problem, "give both the same"));
+        }
+    }
+    Ok(prices)
 }
 
 fn reductions(reader: &Reader<'_>, raw: &RawMixedFile) -> Result<Reductions, LoadError> {

@@ -13,7 +13,7 @@ use crate::{
     workload::{
         Workload,
         mixed::MOST_KINDS,
-        sailor::{FILES, SailorModel, SailorTables, ZoneDevices},
+        sailor::{FILES, PRICES, SailorModel, SailorTables, ZoneDevices},
     },
 };
 
@@ -27,7 +27,9 @@ const MOST_LAYERS: usize = 256;
 pub fn tables(folder: &Path) -> Result<SailorTables, LoadError> {
     let file = |name: &str| read_file(&folder.join(name));
     let texts = [file(FILES[0])?, file(FILES[1])?, file(FILES[2])?, file(FILES[3])?];
-    SailorTables::of(texts.each_ref().map(Vec::as_slice), &crate::text::printable(&folder.display().to_string()))
+    let prices = folder.join(PRICES).is_file().then(|| file(PRICES)).transpose()?;
+    let source = crate::text::printable(&folder.display().to_string());
+    SailorTables::of(texts.each_ref().map(Vec::as_slice), prices.as_deref(), &source)
 }
 
 /// Fields of a training configuration that plans depend on.

@@ -128,6 +128,12 @@ pub struct TrainingSettings {
     pub reserve_bytes: f64,
     /// Bytes per second of a device to devices of another kind; 0 for the rate of the slower end.
     pub between_kinds: f64,
+    /// Bytes per second of a device to devices of another place; 0 for the rate between kinds.
+    pub between_places: f64,
+    /// Time of a message to another place besides its transfer, seconds.
+    pub places_latency_s: f64,
+    /// Price of a GB to another place, in the currency of the devices' prices.
+    pub traffic_price: f64,
 }
 
 /// Profile of settings.
@@ -204,6 +210,9 @@ impl Stack {
             adapter: None,
             reserve_bytes: 6.0 * GIB,
             between_kinds: 0.0,
+            between_places: 0.0,
+            places_latency_s: 0.0,
+            traffic_price: 0.0,
         };
         match self {
             Stack::Megatron2025 => TrainingSettings { tp_overlap: true, dispatcher: Dispatcher::DeepEp, ..plain },
@@ -242,6 +251,8 @@ enum Slot<'a> {
     Adapter(&'a mut Option<Adapter>),
     Size(&'a mut f64),
     Rate(&'a mut f64),
+    Time(&'a mut f64),
+    Price(&'a mut f64),
 }
 
 /// Names that set other settings.
@@ -251,7 +262,7 @@ const MOST: u32 = 1 << 20;
 
 impl TrainingSettings {
     /// Names of all settings with their allowed values, in display order.
-    pub const NAMES: [(&'static str, &'static str); 28] = [
+    pub const NAMES: [(&'static str, &'static str); 31] = [
         ("sequence_parallel", "true or false"),
         ("distributed_optimizer", "true or false"),
         ("shard_gradients", "true or false"),
@@ -280,6 +291,9 @@ impl TrainingSettings {
         ("adapter", "none, lora:r=RANK or qlora:r=RANK"),
         ("reserve", "a size, such as 6GiB"),
         ("between_kinds", "a bandwidth, such as 5GB/s, or 0 for that of the slower end"),
+        ("between_places", "a bandwidth, such as 1GB/s, or 0 for that between kinds"),
+        ("latency_between_places", "a time, such as 30ms"),
+        ("traffic_price", "the price of a GB to another place, such as 0.02"),
     ];
 
     fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
@@ -312,6 +326,9 @@ impl TrainingSettings {
             "adapter" => Slot::Adapter(&mut self.adapter),
             "reserve" => Slot::Size(&mut self.reserve_bytes),
             "between_kinds" => Slot::Rate(&mut self.between_kinds),
+            "between_places" => Slot::Rate(&mut self.between_places),
+            "latency_between_places" => Slot::Time(&mut self.places_latency_s),
+            "traffic_price" => Slot::Price(&mut self.traffic_price),
             _ => return None,
         })
     }
@@ -360,6 +377,26 @@ impl TrainingSettings {
         ALIASES.contains(&name) || TrainingSettings::NAMES.iter().any(|(known, _)| *known == name)
     }
 
+    /// Names and values of the settings that are for several kinds of devices.
+    fn of_kinds(&self) -> [(&'static str, f64); 4] {
+        [
+            ("between_kinds", self.between_kinds),
+            ("between_places", self.between_places),
+            ("latency_between_places", self.places_latency_s),
+            ("traffic_price", self.traffic_price),
+        ]
+    }
+
+    /// Setting for several kinds of devices that is given, if any.
+    pub fn given_of_kinds(&self) -> Option<&'static str> {
+        self.of_kinds().into_iter().find(|(_, value)| *value > 0.0).map(|(name, _)| name)
+    }
+
+    /// Settings of each kind alone: those that join the kinds are cleared.
+    pub fn forget_kinds(&mut self) {
+        [self.between_kinds, self.between_places, self.places_latency_s, self.traffic_price] = [0.0; 4];
+    }
+
     /// True if CUDA graphs launch the kernels. Megatron-Bridge's recipes for Blackwell use them from release 26.06.
     pub fn launches_from_graphs(&self, generation: Generation) -> bool {
         self.cuda_graph || self.release.is_some_and(|release| release.has_graphs(generation))
@@ -398,6 +435,8 @@ impl Slot<'_> {
             Slot::Size(bytes) => *bytes = size(value)?,
             Slot::Rate(rate) if value.trim() == "0" => *rate = 0.0,
             Slot::Rate(rate) => *rate = units::parse_bandwidth(value).ok()?,
+            Slot::Time(seconds) => *seconds = units::parse_seconds(value).ok()?,
+            Slot::Price(price) => *price = value.trim().parse().ok().filter(|price| (0.0..1e9).contains(price))?,
         }
         Some(())
     }
@@ -416,6 +455,8 @@ impl Slot<'_> {
             Slot::Size(bytes) => units::bytes_exact(*bytes),
             Slot::Rate(0.0) => "0".into(),
             Slot::Rate(rate) => units::bandwidth_exact(*rate).replace(' ', ""),
+            Slot::Time(seconds) => format!("{seconds}s"),
+            Slot::Price(price) => price.to_string(),
         }
     }
 }

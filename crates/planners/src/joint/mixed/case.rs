@@ -5,11 +5,9 @@
 //! `O(stages · types · layers²)` for the bounds.
 
 use plantui_core::{
-    family::mixed::iteration::HOUR,
+    family::mixed::iteration::{self, HOUR},
     workload::mixed::{MixedProfile, TimeRule},
 };
-
-use super::MixedGoal;
 
 /// Price levels of the bound by duality, and the factor between two. Without the bound, 80 + 240 devices take 2.6 times the
 /// CPU time, and a model with a fixed number of stages 22 times.
@@ -252,13 +250,16 @@ impl<'a> Case<'a> {
         self.profile.whole_s(left_s + through_s + reduction_s + self.least_update_s, devices)
     }
 
-    /// Value of a plan at least: its time, or the cost of the devices so far, at a price for an hour, and of those that the
-    /// layers before `first` need.
-    pub(super) fn value(&self, goal: MixedGoal, bound_s: f64, per_hour: f64, first: usize) -> f64 {
-        match goal {
-            MixedGoal::Time => bound_s,
-            MixedGoal::Cost => (per_hour * bound_s + self.device_cost[first]) / HOUR,
-        }
+    /// Cost of a plan of so many seconds, at least: that of the devices so far, at a price for an hour, of those that the
+    /// layers before `first` need, and of the traffic so far.
+    pub(super) fn cost(&self, bound_s: f64, per_hour: f64, traffic: f64, first: usize) -> f64 {
+        (per_hour * bound_s + self.device_cost[first]) / HOUR + traffic
+    }
+
+    /// Price of an iteration's traffic between a stage that ends before layer `end` and the next one.
+    pub(super) fn traffic_cost(&self, own: usize, later: usize, end: usize) -> f64 {
+        let (from, to) = (self.types[own].kind, self.types[later].kind);
+        iteration::sequences(self.microbatches, self.micro_batch, self.data) * self.profile.traffic_price(from, to, end)
     }
 
     fn closed_s(&self, slowest_s: f64, through_s: f64, reduction_s: f64) -> f64 {

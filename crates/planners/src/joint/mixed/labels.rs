@@ -1,16 +1,16 @@
 //! Best stages for one data degree and micro-batch, by dynamic programming from the last stage to the first.
 //!
 //! A state is the first layer placed so far, the devices used of each kind, and the type of the first stage placed. Its
-//! labels are Pareto-optimal in four costs: slowest stage, sum over the stages, slowest reduction, and the first stage
-//! itself, whose gradients go to a type that is not known yet. A label whose completion cannot be faster than the best plan
-//! known is dropped. `O(states · labels · types · layers)`.
+//! labels are Pareto-optimal in five costs: slowest stage, sum over the stages, slowest reduction, price of the traffic,
+//! and the first stage itself, whose gradients go to a type that is not known yet. A label whose completion cannot be
+//! better than the best plan known is dropped. `O(states · labels · types · layers)`.
 
 use rustc_hash::FxHashMap;
 
 use plantui_core::family::mixed::iteration::{KindPipeline, KindStage};
 
 use super::{
-    MixedGoal, MixedSpace,
+    MixedSpace,
     case::{Case, Left, Rest},
 };
 
@@ -33,6 +33,8 @@ struct Label {
     reduction_s: f64,
     /// Compute and transfers of the first stage, seconds; its gradients go to the nearest type.
     open_s: f64,
+    /// Price of the traffic between the stages.
+    traffic: f64,
     /// Lower bound on the plans that it leads to.
     bound: f64,
     /// First layer, and type of the first stage.
@@ -48,6 +50,7 @@ impl Label {
             && self.through_s <= other.through_s
             && self.reduction_s <= other.reduction_s
             && self.open_s <= other.open_s
+            && self.traffic <= other.traffic
     }
 }
 
@@ -103,6 +106,7 @@ impl<'a> Labels<'a> {
             through_s: 0.0,
             reduction_s: 0.0,
             open_s: 0.0,
+            traffic: 0.0,
             bound: 0.0,
             first: layers as u32,
             own: 0,
@@ -174,6 +178,7 @@ impl<'a> Labels<'a> {
                     stage.compute_s(first, end) + case.sends_s(own, first, end, placed, later).iter().sum::<f64>();
                 let reduction_s = stage.reduction_s(first, end);
                 let compute_left_s = case.compute_left_s(first, &left);
+                let crossing = later.map_or(0.0, |later| case.traffic_cost(own, later, end));
                 for (number, label) in labels.iter().enumerate() {
                     // The stage after this one now knows where its gradients go.
                     let more_s = later.map_or(0.0, |later| {
@@ -186,6 +191,7 @@ impl<'a> Labels<'a> {
                         through_s: label.through_s + more_s + open_s,
                         reduction_s: label.reduction_s.max(reduction_s),
                         open_s,
+                        traffic: label.traffic + crossing,
                         bound: 0.0,
                         first: first as u32,
                         own: own as u32,
@@ -196,8 +202,9 @@ impl<'a> Labels<'a> {
                     let slowest_s = longer.slowest_s.max(open_s).max(rest.slowest_s);
                     let priced_s = case.priced_s(compute_left_s, longer.through_s, reduction_s, devices);
                     let bound_s = case.iteration_s(slowest_s, through_s, reduction_s, devices).max(priced_s);
-                    let bound = case.value(self.space.goal, bound_s, per_hour, first);
-                    if bound >= self.enough() || bound_s > self.space.most_s {
+                    let cost = case.cost(bound_s, per_hour, longer.traffic, first);
+                    let bound = self.space.goal.of(bound_s, cost);
+                    if bound >= self.enough() || bound_s > self.space.most_s || cost > self.space.most_cost {
                         continue;
                     }
                     if first == 0 && self.space.stages.is_some_and(|stages| stages != placed + 1) {
@@ -245,14 +252,13 @@ impl<'a> Labels<'a> {
         f64::from(self.case.data) * priced.sum::<f64>()
     }
 
-    /// Value of a plan, if it keeps the time limit.
+    /// Value of a plan, if it keeps the limits on time and cost.
     fn value(&self, pipeline: &KindPipeline) -> Option<f64> {
         let seconds = pipeline.iteration_s(self.case.profile, &pipeline.costs(self.case.profile)?);
-        match self.space.goal {
-            _ if seconds > self.space.most_s => None,
-            MixedGoal::Time => Some(seconds),
-            MixedGoal::Cost => pipeline.cost(self.case.profile, seconds),
-        }
+        // Kinds without a price have no limit on the cost.
+        let cost = pipeline.cost(self.case.profile, seconds).unwrap_or(0.0);
+        let within = seconds <= self.space.most_s && cost <= self.space.most_cost;
+        within.then(|| self.space.goal.of(seconds, cost))
     }
 
     /// Pipeline that begins with a label.

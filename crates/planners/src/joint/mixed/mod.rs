@@ -37,6 +37,13 @@ pub enum MixedGoal {
     Cost,
 }
 
+impl MixedGoal {
+    /// Value of a plan of so many seconds, which costs so much.
+    fn of(self, seconds: f64, cost: f64) -> f64 {
+        if self == MixedGoal::Cost { cost } else { seconds }
+    }
+}
+
 /// Plans that are searched, and for what.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MixedSpace {
@@ -46,6 +53,8 @@ pub struct MixedSpace {
     pub most_s: f64,
     /// Price of the devices of a plan for an hour, at most; infinite without a limit.
     pub most_per_hour: f64,
+    /// Cost of an iteration, at most; infinite without a limit.
+    pub most_cost: f64,
     /// Devices of all kinds together, at most.
     pub devices: u32,
     /// Tensor degree of every stage; `None` leaves it free.
@@ -75,6 +84,7 @@ impl MixedSpace {
             goal: MixedGoal::Time,
             most_s: f64::INFINITY,
             most_per_hour: f64::INFINITY,
+            most_cost: f64::INFINITY,
             devices,
             tensor: None,
             data: None,
@@ -94,6 +104,7 @@ impl MixedSpace {
             goal: if settings.cheapest { MixedGoal::Cost } else { MixedGoal::Time },
             most_s: above_0(settings.most_s),
             most_per_hour: above_0(settings.most_per_hour),
+            most_cost: above_0(settings.most_cost),
             devices: limits.devices,
             tensor: if settings.tensor_parallel { settings.degree } else { Some(1) },
             data: if settings.data_parallel { settings.data } else { Some(1) },
@@ -234,8 +245,9 @@ fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, most: f64
             let rest = case.rest(0, layers);
             let priced_s = case.priced_s(case.compute_left_s(layers, &case.all()), 0.0, rest.reduction_s, 0);
             let bound_s = case.iteration_s(rest.slowest_s, rest.through_s, rest.reduction_s, 0).max(priced_s);
-            let bound = case.value(space.goal, bound_s, 0.0, layers);
-            if bound.is_finite() && bound_s <= space.most_s {
+            let cost = case.cost(bound_s, 0.0, 0.0, layers);
+            let bound = space.goal.of(bound_s, cost);
+            if bound.is_finite() && bound_s <= space.most_s && cost <= space.most_cost {
                 cases.push((bound, case));
             }
         }
@@ -313,7 +325,8 @@ fn cheaper(
 /// Plans a batch under limits, with the planner's settings.
 pub(super) fn outcome(profile: &MixedProfile, limits: &Limits, settings: &JointSettings, search: &Search) -> Outcome {
     let (batch, space) = (limits.samples(), MixedSpace::of(settings, limits));
-    let capped = space.most_per_hour.is_finite() || space.goal == MixedGoal::Cost || settings.lists_cheaper;
+    let limited = space.most_per_hour.is_finite() || space.most_cost.is_finite();
+    let capped = limited || space.goal == MixedGoal::Cost || settings.lists_cheaper;
     if let Some(kind) = profile.kinds.iter().find(|kind| capped && kind.price_per_hour.is_none()) {
         let id = &kind.id;
         return Outcome::refused(format!("{id} has no price: write --devices {}x{id}:PRICE, for an hour.", kind.count));
@@ -368,9 +381,13 @@ pub(super) fn outcome(profile: &MixedProfile, limits: &Limits, settings: &JointS
 
 /// Outcome without a plan, with the limit in the way.
 fn infeasible(profile: &MixedProfile, batch: u32, space: &MixedSpace, search: &Search) -> Outcome {
-    let free = MixedSpace { most_s: f64::INFINITY, most_per_hour: f64::INFINITY, ..*space };
+    let free = MixedSpace { most_s: f64::INFINITY, most_per_hour: f64::INFINITY, most_cost: f64::INFINITY, ..*space };
     if free != *space && plan(profile, batch, &free, search).is_ok_and(|found| found.pipeline.is_some()) {
-        let explanation = "No plan keeps most_seconds or most_per_hour: allow more time, or a higher price.".into();
+        let limits =
+            [(space.most_s, "most_seconds"), (space.most_per_hour, "most_per_hour"), (space.most_cost, "most_cost")];
+        let given = limits.into_iter().filter(|(most, _)| most.is_finite()).map(|(_, name)| name);
+        let given = given.collect::<Vec<_>>().join(" and ");
+        let explanation = format!("No plan keeps {given}: allow more time, or a higher price.");
         let story = Infeasible { explanation, ..Infeasible::default() };
         return Outcome { infeasible: Some(story), ..Outcome::new(Status::Infeasible) };
     }

@@ -41,7 +41,8 @@ use super::{engine_of, kind::any_of, settings::JointSettings};
 /// Options that the planner ignores for these models: the stack determines the engine, and the search is exhaustive. NVIDIA's stacks ignore the schedule too: they run 1F1B, interleaved if the configuration
 /// has virtual stages, and nothing else.
 pub(super) fn ignored(profile: &TrainingProfile) -> &'static [&'static str] {
-    const IGNORED: [&str; 7] = ["schedule", "space", "engine", "gap", "minimise", "most_seconds", "most_per_hour"];
+    const IGNORED: [&str; 8] =
+        ["schedule", "space", "engine", "gap", "minimise", "most_seconds", "most_per_hour", "most_cost"];
     match profile.stack {
         Stack::Torchtitan | Stack::Plain => &IGNORED[1..],
         Stack::Megatron2025 | Stack::Nemo24 => &IGNORED,

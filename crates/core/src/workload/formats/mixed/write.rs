@@ -60,6 +60,7 @@ pub(crate) fn text(workload: &Workload, profile: &MixedProfile) -> String {
             bytes_per_s,
             latency_s,
             gb_per_s_fit,
+            price_per_gb: profile.links.prices.get(&(from.0, to.0)).copied(),
         })
     };
     let ring = |(&(kind, tensor), ring): (&(usize, u32), &RingRate)| {
