@@ -73,6 +73,7 @@ FLAGS: Dict[str, Dict[str, Tuple[str, str]]] = {
     "compare": {
         "planners": ("--planner", "repeated"),
         "plans": ("--plan", "repeated"),
+        "options": ("--set", "repeated"),
         "deadline": ("--deadline", "time"),
         "seed": ("--seed", "value"),
         "devices": ("--devices", "value"),
@@ -255,7 +256,7 @@ FLAGS: Dict[str, Dict[str, Tuple[str, str]]] = {
         "global_batch": ("--global-batch", "value"),
     },
     "sweep": {
-        "devices": ("--devices", "value"),
+        "devices": ("--devices", "repeated"),
         "cpus": ("--cpus", "value"),
         "memory": ("--memory", "value"),
         "microbatches": ("--microbatches", "value"),

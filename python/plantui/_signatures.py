@@ -230,6 +230,7 @@ def compare(
     *,
     planners: Optional[Sequence[str]] = None,
     plans: Optional[Sequence[PlanLike]] = None,
+    options: Optional[Mapping[str, Value]] = None,
     deadline: Optional[Quantity] = None,
     seed: Optional[Union[Count, str]] = None,
     devices: Optional[Union[Count, str]] = None,
@@ -281,6 +282,8 @@ def compare(
         placement-latency-dp, placement-multilevel, placement-scotch, dapple, dapple-hpgo, parmesan, ensemble,
         pase, pase-data-parallel.
     plans: Adds a plan from a file; may be repeated.
+    options: A setting of the training, such as fsdp=true or between_places=1GB/s; planners keep their defaults.
+        May be repeated.
     deadline: Time for each planner, such as 10s or 2min [default: 10s] A number is in seconds.
     seed: Seed of planners with random choices. Default: 0.
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
@@ -666,9 +669,10 @@ def seek(
     each: Optional[Quantity] = None,
     global_batch: Optional[Union[Count, str]] = None,
 ) -> Goal:
-    """Find the least devices, memory, bandwidth or microbatches that reach a goal.
+    """Find the least devices, memory, cost or time that reach a goal.
 
-    least: Limit to minimise. One of: devices, cpus, memory, microbatches, bandwidth, batch, flops.
+    least: Limit to minimise; on devices with prices also `cost` (or `usd`) and `iteration_time`. One of:
+        devices, cpus, memory, microbatches, bandwidth, batch, flops, cost, iteration_time.
     until: Goal, such as 'iteration_time<=40s' or 'throughput>=40/s'.
     among: Allowed values of the limit: a list A,B,C or a range A..B, A..B:x2, A..B:+8 [default: all]
     devices: Devices available; a plan may use fewer. `plan` takes several, such as 64..512, and shows what each
@@ -767,7 +771,8 @@ def sweep(
 ) -> Sweep:
     """Plan over ranges of one or two limits: table, CSV, JSON, chart.
 
-    devices: Devices available; a plan may use fewer.
+    devices: Devices available; a plan may use fewer. Several kinds are one cluster: 16xh100,32xa100-80; repeat
+        the flag to sweep over clusters.
     cpus: CPUs that can run nodes beside the devices (device placement)
     memory: Memory per device, such as 1GiB,2GiB,8GiB,80GiB. A number is in bytes.
     microbatches: Microbatches in a batch; the replicas of a stage must divide them.
@@ -805,7 +810,7 @@ def sweep(
         placement-latency-greedy, placement-latency-dp, placement-multilevel, placement-scotch, dapple,
         dapple-hpgo, parmesan, ensemble, pase, pase-data-parallel.
     series: A planner with its own settings, such as "slow:piper,recompute=never"; may be repeated.
-    options: Sets an option of every planner that has it. May be repeated.
+    options: Sets an option of every planner that has it, or a setting of the training. May be repeated.
     study: An experiment of a paper over its published inputs. One of: piper-figure-1, piper-figure-2,
         piper-figure-2-replicas, piper-figure-3, piper-gnmt, piper-resnet, placement-throughput,
         placement-latency, joint-headroom.
