@@ -17,7 +17,10 @@ use super::{
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
     export::formats::{self, PlanFormat},
-    family::kinds::{self, KindCount},
+    family::{
+        self,
+        kinds::{self, KindCount},
+    },
     plan::Plan,
     planner,
     study::sweep::LimitValues,
@@ -96,6 +99,17 @@ impl Counts {
     fn are_several(&self) -> bool {
         self.values.len() > 1
     }
+}
+
+/// Workload on these kinds of devices, which `place` names: presets, or hardware of the configuration file.
+///
+/// # Errors
+/// [`Failure`] if it has no costs on one of them, or the configuration file cannot be read.
+pub(super) fn over_kinds(workload: &Workload, kinds: &[KindCount], place: &str) -> Result<Workload, Failure> {
+    if family::of(workload).has_platform() {
+        kinds.iter().try_for_each(|kind| hardware_file::id_of(kind.hardware()).map(drop))?;
+    }
+    kinds::over(workload, kinds).map_err(|error| Failure::refused(format!("{place}: {error}"), ""))
 }
 
 /// Refusal of a flag that is for one kind of device.
@@ -203,7 +217,7 @@ impl LimitArgs {
         if kinds.is_empty() {
             return Ok(workload);
         }
-        kinds::over(&workload, kinds).map_err(|error| Failure::refused(format!("{place}: {error}"), ""))
+        over_kinds(&workload, kinds, place)
     }
 
     /// Loads the workload of a plan's file.
@@ -354,8 +368,29 @@ fn batches(text: &str) -> Result<Counts, UnitError> {
     Ok(Counts::of(sizes))
 }
 
+/// Numbers of devices by kind, if the text has them: `16xh100,32xa100-80`. A kind may be a TOML file with hardware of the
+/// user, which is then known by its id.
+pub(super) fn kinds(text: &str) -> Option<Result<Vec<KindCount>, String>> {
+    let of_file = |part: &str| {
+        let Some(end) = part.to_ascii_lowercase().find(".toml").map(|start| start + ".toml".len()) else {
+            return Ok(part.to_string());
+        };
+        let (head, rest) = part.split_at(end);
+        let Some((count, file)) = head.split_once(['x', 'X', '*']) else { return Ok(part.to_string()) };
+        match hardware_file::id_of(file.trim()) {
+            Ok(id) => Ok(format!("{count}x{id}{rest}")),
+            Err(Failure::Refused { message, hint }) => Err(format!("{message}; {hint}")),
+            Err(_) => Err(format!("{file} cannot be read")),
+        }
+    };
+    match text.split(',').map(of_file).collect::<Result<Vec<_>, String>>() {
+        Ok(parts) => KindCount::parse(&parts.join(",")),
+        Err(problem) => Some(Err(problem)),
+    }
+}
+
 fn several_devices(text: &str) -> Result<Counts, String> {
-    if let Some(kinds) = KindCount::parse(text) {
+    if let Some(kinds) = kinds(text) {
         let kinds = kinds?;
         let all = kinds.iter().fold(0u32, |sum, kind| sum.saturating_add(kind.count));
         return Ok(Counts { values: vec![all], kinds });

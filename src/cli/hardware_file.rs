@@ -33,7 +33,7 @@ fn from_file(path: &Path) -> Result<String, Failure> {
     let hint = "a hardware file needs peak_16, memory_gib, memory_bandwidth, inner_link and outer_link; it may have generation, \
         watts, domain, pod, oversubscription, peak_8, peak_4, peak_32, host_link, host_bandwidth and others";
     let bytes = file::read_at_most(path, MAX_BYTES)
-        .map_err(|error| Failure::refused(format!("--hardware {shown}: {}", error.problem), error.repair))?;
+        .map_err(|error| Failure::refused(format!("{shown}: {}", error.problem), error.repair))?;
     let text = String::from_utf8_lossy(&bytes);
     let mut sheet: HardwareSheet = toml::from_str(&text).map_err(|error| {
         let line = error.span().map_or(1, |span| text.get(..span.start).unwrap_or_default().matches('\n').count() + 1);

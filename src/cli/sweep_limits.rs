@@ -5,19 +5,14 @@ use std::{path::Path, sync::Arc};
 use clap::Args;
 
 use super::{
-    Failure,
-    arguments::for_one_kind,
-    input,
+    Failure, arguments, input,
     profile_input::ProfileArgs,
     topology_input::{TopologyArgument, TopologyListArgs},
     training_input::TrainingArgs,
 };
 use crate::{
     cluster::{GivenLimits, LimitKind, Machines},
-    family::{
-        self,
-        kinds::{self, KindCount},
-    },
+    family::{self, kinds::KindCount},
     study::sweep::LimitValues,
     units::UnitError,
     workload::Workload,
@@ -34,7 +29,7 @@ enum SweptDevices {
 
 impl SweptDevices {
     fn parse(text: &str) -> Result<Self, String> {
-        match KindCount::parse(text) {
+        match arguments::kinds(text) {
             Some(kinds) => kinds.map(SweptDevices::Kinds),
             None => LimitValues::parse(LimitKind::Devices, text).map(SweptDevices::Numbers),
         }
@@ -115,12 +110,7 @@ impl SweepLimits {
                 SweptDevices::Numbers(_) => None,
             })
         };
-        let Some(first) = clusters().next() else {
-            return match self.devices.len() {
-                0 | 1 => Ok(plain),
-                _ => Err(Failure::refused("--devices is given twice with numbers", "give them as one list: 8,16,32")),
-            };
-        };
+        let Some(first) = clusters().next() else { return Ok(plain) };
         if clusters().count() < self.devices.len() {
             let problem = "--devices has both a number of devices and kinds of them";
             return Err(Failure::refused(problem, "give a cluster of kinds each time"));
@@ -132,12 +122,11 @@ impl SweepLimits {
             ("--machines", self.machines.is_some()),
         ];
         if let Some((flag, _)) = for_one.into_iter().find(|(_, given)| *given) {
-            return Err(for_one_kind(flag, first));
+            return Err(arguments::for_one_kind(flag, first));
         }
         let several = clusters().nth(1).is_some();
         let on = |workload: &Workload, kinds: &Vec<KindCount>| {
-            let own = kinds::over(workload, kinds);
-            let mut own = own.map_err(|error| Failure::refused(format!("--devices: {error}"), ""))?;
+            let mut own = arguments::over_kinds(workload, kinds, "--devices")?;
             if several {
                 own.name = format!("{} on {}", own.name, KindCount::list(kinds));
             }
@@ -146,19 +135,16 @@ impl SweepLimits {
         plain.iter().flat_map(|workload| clusters().map(move |kinds| on(workload, kinds))).collect()
     }
 
-    fn all(&self) -> impl Iterator<Item = &LimitValues> {
-        let SweepLimits { cpus, memory, microbatches, bandwidth, batch, flops, .. } = self;
-        let devices = self.devices.iter().find_map(|devices| match devices {
-            SweptDevices::Numbers(values) => Some(values),
-            SweptDevices::Kinds(_) => None,
-        });
-        let others = [memory, microbatches, bandwidth, cpus, batch, flops];
-        devices.into_iter().chain(others.into_iter().flatten())
-    }
-
     /// Given limits in the order of the axes.
     pub(super) fn values(&self) -> Vec<LimitValues> {
-        self.all().cloned().collect()
+        let SweepLimits { cpus, memory, microbatches, bandwidth, batch, flops, .. } = self;
+        let numbers = self.devices.iter().filter_map(|devices| match devices {
+            SweptDevices::Numbers(values) => Some(values.clone()),
+            SweptDevices::Kinds(_) => None,
+        });
+        let devices = numbers.reduce(|all, other| all.and(&other));
+        let others = [memory, microbatches, bandwidth, cpus, batch, flops];
+        devices.into_iter().chain(others.into_iter().flatten().cloned()).collect()
     }
 
     /// Given limits that cannot be axes.
@@ -181,7 +167,7 @@ impl SweepLimits {
     /// Flag of a limit that was given.
     pub(super) fn given(&self) -> Option<&'static str> {
         let devices = self.devices.first().map(|_| "--devices");
-        let of_kind = devices.or_else(|| self.all().next().map(|values| values.kind.flag()));
+        let of_kind = devices.or_else(|| self.values().first().map(|values| values.kind.flag()));
         of_kind.or(self.machines.as_ref().map(|_| "--machines")).or((!self.topology.is_empty()).then_some("--topology"))
     }
 }

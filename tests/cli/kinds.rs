@@ -269,9 +269,10 @@ fn a_sweep_takes_clusters_of_kinds() {
     resumed("2xh100,4xa100-80");
     assert!(!resumed("4xh100,2xa100-80").contains("from the file"));
     assert!(resumed("2xh100,4xa100-80").contains("2 of them from the file"));
+    let (code, out, err) = run(&["sweep", "llama-3-8b", "--devices", "16", "--devices", "8", "--batch", "64"]);
+    assert!(code == 0 && out.contains("by devices: 2 points"), "{out}{err}");
     for (flags, told) in [
         (&["--devices", KINDS, "--devices", "8"][..], "both a number of devices and kinds"),
-        (&["--devices", "8", "--devices", "16"], "is given twice with numbers"),
         (&["--devices", KINDS, "--batch", "8,16", "--hardware", "h100"], "--hardware is for one kind"),
         (&["--devices", KINDS, "--batch", "8,16", "--memory", "8GiB"], "--memory is for one kind"),
     ] {
@@ -447,4 +448,30 @@ fn tokens_prices_and_failures_cost_a_training_on_kinds() {
         let (code, _, err) = run(arguments);
         assert!(code == 2 && err.contains(told), "{arguments:?}: {err}");
     }
+}
+
+/// Hardware of the user, as a file.
+const BOX: &str = "name = \"A box\"\npeak_16 = 200e12\nmemory_gib = 48\nmemory_bandwidth = 900e9\ninner_link = 32e9\n\
+    outer_link = 12.5e9\ndomain = 4\n";
+
+#[test]
+fn a_kind_may_be_hardware_of_the_user() {
+    let folder = Folder::new();
+    let (file, plan) = (argument(&folder.path("box.toml")), argument(&folder.path("plan.json")));
+    fs::write(&file, BOX).unwrap();
+    let kinds = format!("8xh100:2.5,16x{file}@west:1.25");
+    let base = ["plan", "llama-3-8b", "--batch", "64", "--output", &plan, "--devices"];
+    let (code, out, err) = run(&[&base[..], &[&kinds]].concat());
+    assert!(code == 0 && out.contains("on 8 of 8 h100, ") && out.contains("of 16 box@west"), "{out}{err}");
+    let (code, out, err) = run(&["check", "llama-3-8b", &plan, "--devices", &kinds]);
+    assert!(code == 0 && out.starts_with("valid"), "{out}{err}");
+    let (code, _, err) = run(&["check", "llama-3-8b", &plan]);
+    assert!(code == 2 && err.contains("workload.kinds of the plan: there is no hardware `box`"), "{err}");
+    // The configuration file may have it as well.
+    let config = folder.path("config.toml");
+    fs::write(&config, format!("[hardware.box]\n{BOX}")).unwrap();
+    let output = plantui().env("PLANTUI_CONFIG", &config).args(["check", "llama-3-8b", &plan]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (code, _, err) = run(&["plan", "llama-3-8b", "--devices", "8xh100,8xnone.toml"]);
+    assert!(code == 2 && err.contains("none.toml: "), "{err}");
 }

@@ -54,6 +54,15 @@ impl LimitValues {
         Ok(LimitValues { kind, values })
     }
 
+    /// Values of both, ascending, each once.
+    #[must_use]
+    pub fn and(mut self, other: &LimitValues) -> Self {
+        self.values.extend(&other.values);
+        self.values.sort_by(f64::total_cmp);
+        self.values.dedup();
+        self
+    }
+
     /// True if there is more than one value.
     pub fn is_axis(&self) -> bool {
         self.values.len() > 1
