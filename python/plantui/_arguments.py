@@ -51,7 +51,8 @@ def flags(command: str, given: Mapping[str, Any]) -> List[str]:
         if kind == "switch":
             told.append(flag)
         elif kind == "repeated":
-            for one in _pairs(value) if isinstance(value, Mapping) else [value] if isinstance(value, str) else value:
+            single = isinstance(value, (str, int, float, os.PathLike))
+            for one in _pairs(value) if isinstance(value, Mapping) else [value] if single else value:
                 told += [flag, _text(one)]
         elif kind == "share":
             index, count = value

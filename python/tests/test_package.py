@@ -97,6 +97,7 @@ def test_errors_carry_sentence_hint_and_exit_code(tiny: plantui.Workload, tmp_pa
 
 
 def test_limits_are_numbers_text_or_lists(tiny: plantui.Workload) -> None:
+    assert plantui.sweep(tiny, devices=4, memory=[1e9, 2e9])
     by_text = plantui.sweep(tiny, devices="3,4", memory="1GB,2GB")
     by_lists = plantui.sweep(tiny, devices=[3, 4], memory=(1e9, 2e9))
     strip = lambda points: [{k: v for k, v in point.items() if k != "seconds"} for point in points]  # noqa: E731

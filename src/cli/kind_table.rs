@@ -93,6 +93,11 @@ pub(super) fn cheaper(text: &mut String, workload: &Workload, limits: &Limits, o
         ]);
     }
     line(text, format_args!(""));
-    line(text, format_args!("cheaper, if it may take longer (each within 1% of the cheapest for its time)"));
+    line(
+        text,
+        format_args!(
+            "cheaper, if it may take longer: within 1% of the cheapest for at most 1.1, 1.25, 1.5, 2, 3 times the time, and any"
+        ),
+    );
     table(text, &rows);
 }

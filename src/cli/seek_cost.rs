@@ -14,6 +14,7 @@ use super::{
 use crate::{
     family::{kinds::KindCount, mixed::layout},
     plan::Measure,
+    planner::Status,
     run::Run,
     study::seek::Goal,
     units,
@@ -77,6 +78,9 @@ impl LeastFigure {
         }
         let goal = Goal::parse(&format!("objective{rest}"), limited.measure());
         let goal = goal.map_err(|error| refused(error.message.replace("objective", limited.word())))?;
+        if goal.value <= 0.0 {
+            return Err(refused(format!("--until {} at most 0: no plan is so good", limited.word())));
+        }
         if !goal.at_most {
             return Err(refused(format!("--least {} needs {} at most", self.word(), limited.word())));
         }
@@ -179,9 +183,12 @@ impl Answer<'_> {
                 };
                 line(&mut text, format_args!("{answer}"));
             }
+            None if self.run.outcome.status == Status::Cancelled => {
+                line(&mut text, format_args!("stopped before any plan was found"));
+            }
             None => line(&mut text, format_args!("no plan reaches it")),
         }
-        line(&mut text, format_args!("\nthe plan: {}", self.flags()));
+        line(&mut text, format_args!("\nasked of the planner: {}", self.flags()));
         text + &report::planned(self.run)
     }
 

@@ -242,7 +242,7 @@ pub(super) fn of_one_plan(
         monotone: true,
         objection: None,
         answer,
-        flags: Some(flags),
+        flags: answer.is_some().then_some(flags),
         figure,
         below: None,
         certainty: if proven { "proven" } else { "open" },

@@ -269,13 +269,19 @@ impl SweepArgs {
         }
         let loaded = self.workload.iter().map(|path| self.limits.load(path)).collect::<Result<Vec<_>, _>>()?;
         let mut workloads: Vec<Workload> = loaded.into_iter().flatten().collect();
-        let mut settings: Vec<String> = vec![];
+        // Settings that no workload has are options of planners.
+        let mut settings = self.lines.settings.clone();
+        let mut lacking: Vec<String> = vec![];
         for workload in &mut workloads {
             let given = training_input::software(workload, &self.lines.settings)?;
             let rest = profile_input::batch_of(workload, given, &self.limits.profile)?;
-            // A setting that one workload lacks is its planner's, or nobody's.
-            settings.extend(rest.into_iter().filter(|setting| !settings.contains(setting)).collect::<Vec<_>>());
+            settings.retain(|setting| rest.contains(setting));
+            lacking.extend(
+                rest.into_iter().map(|setting| format!("--set {setting} changes nothing of {}", workload.name)),
+            );
         }
+        let of_planners = |told: &String| settings.iter().any(|setting| told.starts_with(&format!("--set {setting} ")));
+        lacking.iter().filter(|told| !of_planners(told)).for_each(|told| notice::note(told));
         let workloads: Vec<Arc<_>> = workloads.into_iter().map(Arc::new).collect();
         let values = self.limits.values();
         let of_kinds = workloads.iter().map(|workload| KindCount::of(workload)).find(|kinds| !kinds.is_empty());

@@ -317,6 +317,7 @@ fn seek_finds_the_cheapest_plan_within_a_time_and_the_fastest_within_a_cost() {
     for (least, until, more, told) in [
         ("cost", "cost<=3", &[][..], "--least cost needs a limit on iteration_time"),
         ("cost", "iteration_time>=6s", &[], "--least cost needs iteration_time at most"),
+        ("iteration_time", "cost<=0", &[], "at most 0: no plan is so good"),
         ("cost", "iteration_time<=6", &[], "a duration without a unit"),
         ("iteration_time", "iteration_time<=6s", &[], "--least iteration_time needs a limit on cost"),
         ("cost", "iteration_time<=6s", &["--set", "minimise=time"], "set the same"),
@@ -383,6 +384,9 @@ fn schedules_of_kinds_fit_the_memory_of_each() {
         row.split_whitespace().any(|word| word == "yes")
     };
     assert!(code == 0 && fits("1F1B ") && !fits("GPipe "), "{out}{err}");
+    // A device of the slow kind cannot run the stages of the fast one in their time.
+    let (code, out, err) = run(&["simulate", "llama-3-8b", &plan, "--schedule", "dualpipe"]);
+    assert!(code != 0 && (out + &err).contains("DualPipe places every stage on two devices"));
 }
 
 /// Nodes 1 and 3 share a class, and 2 is between them: a contiguous split has all on one device, and others do not.

@@ -494,6 +494,9 @@ fn plans_are_as_cheap_as_the_cheapest_of_all() {
             MixedSpace { goal: MixedGoal::Cost, ..all },
             MixedSpace { goal: MixedGoal::Cost, most_s: 1.2 * fastest_s, ..all },
             MixedSpace { most_cost: 1.1 * least, ..all },
+            // Limits that the best plan just keeps.
+            MixedSpace { goal: MixedGoal::Cost, most_s: fastest_s, ..all },
+            MixedSpace { most_cost: least, ..all },
         ] {
             let found = mixed::plan(&profile, batch, &space, &Search::new(None, 0)).unwrap();
             let best = of_all(&profile, batch, &space);

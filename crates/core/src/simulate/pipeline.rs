@@ -101,6 +101,8 @@ pub struct Pipeline {
     pub interleaved: bool,
     /// True if its durations include all transfers, so that they are not recomputed from the routes' bandwidths.
     pub routed: bool,
+    /// True if stages are on devices of several kinds.
+    pub on_kinds: bool,
     /// Run of the one sample of a latency plan, which no schedule changes. There are then no transfers between stages,
     /// since tensors go through the host, and a stage's replicas are the rows that its parts need.
     pub single_sample: Option<SampleRun>,

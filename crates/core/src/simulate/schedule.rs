@@ -139,6 +139,10 @@ impl Pipeline {
         if let Some((reason, repair)) = self.no_parts(schedule) {
             return Some((reason, Some(repair)));
         }
+        if self.on_kinds && schedule == Schedule::DualPipe {
+            let reason = format!("{name} places every stage on two devices, and here they are of several kinds");
+            return Some((reason, Some("choose another schedule".into())));
+        }
         let sends: u64 = self.sends().count() as u64 * u64::from(self.virtual_stages(schedule));
         let work = self.stages.len() as u64 * u64::from(self.virtual_stages(schedule));
         let operations = 3 * u64::from(self.microbatches) * (sends + work);

@@ -262,7 +262,9 @@ impl SailorTables {
             let senders = senders
                 .ok_or_else(|| self.error(format!("has no links of {kind} in {zone}"), "choose another zone"))?;
             for (to, &(other, receiver)) in names.iter().enumerate() {
-                if let Some(price) = self.prices.get(zone).and_then(|to| to.get(other)) {
+                if from != to
+                    && let Some(price) = self.prices.get(zone).and_then(|to| to.get(other))
+                {
                     profile.links.prices.insert((from, to), *price);
                 }
                 for (tensor, zones) in senders {

@@ -149,7 +149,7 @@ pub(super) static OPTIONS: [OptionSpec; 19] = [
         kind: OptionKind::Choice {
             choices: &[
                 ("time", "the time of an iteration"),
-                ("cost", "the price of the devices for an iteration"),
+                ("cost", "the price of the devices and the traffic of an iteration"),
                 ("both", "the time; plans that are cheaper if it may take longer are listed"),
             ],
             default: "time",

@@ -55,6 +55,7 @@ pub(super) fn pipeline(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> 
             ..SimulatorSettings::default()
         },
         routed: true,
+        on_kinds: pipeline.stages.iter().any(|stage| stage.kind != pipeline.stages[0].kind),
         notes: vec![
             "one replica is simulated: all replicas of a stage are alike".into(),
             "a transfer between stages follows the pass before it, and no pass hides it".into(),

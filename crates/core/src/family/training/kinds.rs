@@ -108,10 +108,14 @@ pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, KindCount)]) -> R
         for &(to, to_rate, to_s) in &ends {
             let settings = &model.settings;
             let apart = kinds[from.0].1.place() != kinds[to.0].1.place();
-            let limits = [(settings.between_kinds, from.0 != to.0), (settings.between_places, apart)];
-            let rates = limits.into_iter().filter(|(rate, holds)| *rate > 0.0 && *holds);
+            let between = match apart && settings.between_places > 0.0 {
+                true => settings.between_places,
+                false if from.0 != to.0 => settings.between_kinds,
+                false => 0.0,
+            };
             let both = f64::from(from.1.min(to.1)) / EXPOSED_TRANSFER;
-            let bytes_per_s = rates.fold(from_rate.min(to_rate), |least, (rate, _)| least.min(both * rate));
+            let between = if between > 0.0 { both * between } else { f64::INFINITY };
+            let bytes_per_s = from_rate.min(to_rate).min(between);
             let mut latency_s = from_s.max(to_s);
             if apart {
                 latency_s = latency_s.max(settings.places_latency_s * EXPOSED_TRANSFER);
@@ -160,7 +164,8 @@ fn places_suit(settings: &TrainingSettings, kinds: &[(Accelerator, KindCount)]) 
             "{name} is for several places, and there is one: write --devices 16xh100@east,16xh100@west"
         ));
     }
-    match kinds.iter().find(|(_, kind)| settings.traffic_price > 0.0 && kind.price_per_hour.is_none()) {
+    match kinds.iter().find(|(_, kind)| settings.traffic_price > 0.0 && kind.count > 0 && kind.price_per_hour.is_none())
+    {
         Some((_, KindCount { id, count, .. })) => Err(format!(
             "traffic_price is a part of the cost, and {id} has no price: write --devices {count}x{id}:PRICE, for an hour"
         )),
@@ -179,7 +184,11 @@ fn transfers_told(settings: &TrainingSettings) -> String {
         true => "at the rate of the slower end".into(),
         false => format!("at most at {}", given.join(" and ")),
     };
-    format!("transfers between stages leave the machine, {rate}, and half of each is exposed")
+    let latency = match settings.places_latency_s {
+        0.0 => String::new(),
+        latency_s => format!(", {} of latency between places", units::seconds(latency_s)),
+    };
+    format!("transfers between stages leave the machine, {rate}{latency}, and half of each is exposed")
 }
 
 fn device_kind(accelerator: &Accelerator, kind: &KindCount) -> DeviceKind {

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use plantui_core::family::mixed::iteration::{KindPipeline, KindStage};
 
 use super::{
-    MixedSpace,
+    MixedSpace, SLACK,
     case::{Case, Left, Rest},
 };
 
@@ -204,7 +204,7 @@ impl<'a> Labels<'a> {
                     let bound_s = case.iteration_s(slowest_s, through_s, reduction_s, devices).max(priced_s);
                     let cost = case.cost(bound_s, per_hour, longer.traffic, first);
                     let bound = self.space.goal.of(bound_s, cost);
-                    if bound >= self.enough() || bound_s > self.space.most_s || cost > self.space.most_cost {
+                    if bound >= self.enough() || !self.space.allows(bound_s, cost) {
                         continue;
                     }
                     if first == 0 && self.space.stages.is_some_and(|stages| stages != placed + 1) {
@@ -225,8 +225,7 @@ impl<'a> Labels<'a> {
     /// Devices and money left after these units, which cost `per_hour`; `None` if they are more than there are, or than a
     /// plan may use or cost.
     fn left(&self, used: &Used, per_hour: f64) -> Option<Left> {
-        // Sums of prices are off in their last digits.
-        let most_per_hour = self.space.most_per_hour * (1.0 + 1e-9);
+        let most_per_hour = self.space.most_per_hour * (1.0 + SLACK);
         if per_hour > most_per_hour {
             return None;
         }
@@ -257,8 +256,7 @@ impl<'a> Labels<'a> {
         let seconds = pipeline.iteration_s(self.case.profile, &pipeline.costs(self.case.profile)?);
         // Kinds without a price have no limit on the cost.
         let cost = pipeline.cost(self.case.profile, seconds).unwrap_or(0.0);
-        let within = seconds <= self.space.most_s && cost <= self.space.most_cost;
-        within.then(|| self.space.goal.of(seconds, cost))
+        self.space.allows(seconds, cost).then(|| self.space.goal.of(seconds, cost))
     }
 
     /// Pipeline that begins with a label.

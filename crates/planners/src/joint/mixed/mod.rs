@@ -44,6 +44,9 @@ impl MixedGoal {
     }
 }
 
+/// Share by which a plan may exceed a limit: sums of times and prices are off in their last digits.
+const SLACK: f64 = 1e-9;
+
 /// Plans that are searched, and for what.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MixedSpace {
@@ -96,6 +99,11 @@ impl MixedSpace {
             headroom: 0.0,
             gap: 0.0,
         }
+    }
+
+    /// True if a time and a cost are within the limits.
+    fn allows(&self, seconds: f64, cost: f64) -> bool {
+        seconds <= self.most_s * (1.0 + SLACK) && cost <= self.most_cost * (1.0 + SLACK)
     }
 
     fn of(settings: &JointSettings, limits: &Limits) -> Self {
@@ -247,7 +255,7 @@ fn plan_within(profile: &MixedProfile, batch: u32, space: &MixedSpace, most: f64
             let bound_s = case.iteration_s(rest.slowest_s, rest.through_s, rest.reduction_s, 0).max(priced_s);
             let cost = case.cost(bound_s, 0.0, 0.0, layers);
             let bound = space.goal.of(bound_s, cost);
-            if bound.is_finite() && bound_s <= space.most_s && cost <= space.most_cost {
+            if bound.is_finite() && space.allows(bound_s, cost) {
                 cases.push((bound, case));
             }
         }
@@ -327,7 +335,7 @@ pub(super) fn outcome(profile: &MixedProfile, limits: &Limits, settings: &JointS
     let (batch, space) = (limits.samples(), MixedSpace::of(settings, limits));
     let limited = space.most_per_hour.is_finite() || space.most_cost.is_finite();
     let capped = limited || space.goal == MixedGoal::Cost || settings.lists_cheaper;
-    if let Some(kind) = profile.kinds.iter().find(|kind| capped && kind.price_per_hour.is_none()) {
+    if let Some(kind) = profile.kinds.iter().find(|kind| capped && kind.count > 0 && kind.price_per_hour.is_none()) {
         let id = &kind.id;
         return Outcome::refused(format!("{id} has no price: write --devices {}x{id}:PRICE, for an hour.", kind.count));
     }
@@ -366,6 +374,12 @@ pub(super) fn outcome(profile: &MixedProfile, limits: &Limits, settings: &JointS
         };
         outcome.alternatives =
             cheaper(profile, batch, &space, &found, search).into_iter().filter_map(alternative).collect();
+        if search.cancelled() {
+            outcome.notes.push("the list of cheaper plans is not whole: the search was stopped".into());
+        }
+    }
+    if settings.anywhere {
+        outcome.notes.push("space=any changes nothing on several kinds of devices".into());
     }
     // With a limit besides the kinds, that may be the reason.
     let free = status == Status::Optimal && space == MixedSpace::all(profile.devices());
@@ -387,7 +401,7 @@ fn infeasible(profile: &MixedProfile, batch: u32, space: &MixedSpace, search: &S
             [(space.most_s, "most_seconds"), (space.most_per_hour, "most_per_hour"), (space.most_cost, "most_cost")];
         let given = limits.into_iter().filter(|(most, _)| most.is_finite()).map(|(_, name)| name);
         let given = given.collect::<Vec<_>>().join(" and ");
-        let explanation = format!("No plan keeps {given}: allow more time, or a higher price.");
+        let explanation = format!("No plan keeps {given}: raise what is limited there.");
         let story = Infeasible { explanation, ..Infeasible::default() };
         return Outcome { infeasible: Some(story), ..Outcome::new(Status::Infeasible) };
     }
