@@ -300,7 +300,12 @@ fn what_binds(text: &mut String, base: &ExplainedPlan, explanation: &Explanation
     }
     let free = explanation.free(base);
     match (causes.is_empty(), free.is_empty()) {
-        (true, true) => line(text, format_args!("  none tried: a plan needs a number for each of these limits")),
+        (true, true) => line(
+            text,
+            format_args!(
+                "  none tried: plans have no other limits than numbers of devices and the batch; those of --set are not tried"
+            ),
+        ),
         (true, false) => line(text, format_args!("  none: no plan without one of these limits is better")),
         _ => {}
     }

@@ -42,10 +42,7 @@ impl LeastFigure {
 
     /// Word of the command line.
     pub(super) fn word(self) -> &'static str {
-        match self {
-            LeastFigure::Cost => "cost",
-            LeastFigure::Time => "iteration_time",
-        }
+        Self::WORDS.iter().find(|(figure, _)| *figure == self).map_or("", |(_, words)| words[0])
     }
 
     fn measure(self) -> Measure {

@@ -479,3 +479,23 @@ fn a_kind_may_be_hardware_of_the_user() {
     let (code, _, err) = run(&["plan", "llama-3-8b", "--devices", "8xh100,8xnone.toml"]);
     assert!(code == 2 && err.contains("none.toml: "), "{err}");
 }
+
+#[test]
+fn explain_offers_no_plan_that_a_limit_on_the_cost_forbids() {
+    let (code, out, err) = run(&["explain", "inputs/two-kinds.json", "--set", "most_cost=0.018"]);
+    let row = out.lines().find(|line| line.contains("--batch 128")).unwrap_or_default();
+    assert!(code == 0 && (row.is_empty() || row.contains("no plan")), "{out}{err}");
+    let plan = run(&["plan", "inputs/two-kinds.json", "--batch", "128", "--set", "most_cost=0.018"]);
+    assert_eq!(plan.0, 1, "there is none: {}", plan.1);
+}
+
+#[test]
+fn a_cost_plan_without_prices_is_not_measured_in_seconds() {
+    let folder = Folder::new();
+    let plan = argument(&folder.path("plan.json"));
+    let priced = ["plan", "llama-3-8b", "--devices", "16xh100:2.5,32xa100-80:1.2", "--batch", "128"];
+    let (code, _, err) = run(&[&priced[..], &["--set", "minimise=cost", "--output", &plan]].concat());
+    assert_eq!(code, 0, "{err}");
+    let (code, out, err) = run(&["check", "llama-3-8b", &plan, "--devices", KINDS]);
+    assert!(code == 1 && !out.contains("a cost of 6.") && out.contains("price"), "{out}{err}");
+}

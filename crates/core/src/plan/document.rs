@@ -58,7 +58,7 @@ pub struct Document {
     /// Prediction for the configuration, in the field's figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionPart>,
-    /// Days and cost of a training on several kinds of devices, if a number of tokens, prices or failures were given.
+    /// Days and cost of a training on several kinds of devices, if a number of tokens or failures were given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostPart>,
     /// Split of every operator, for an operator workload.

@@ -314,9 +314,9 @@ impl MixedProfile {
         self.costs.iter().find(|costs| own(costs) == (kind, tensor, micro_batch, recompute))
     }
 
-    /// Price of what a sequence sends between a stage on kind `from` that ends before layer `end` and the next one, on kind
+    /// Cost of what a sequence sends between a stage on kind `from` that ends before layer `end` and the next one, on kind
     /// `to`: activations there, and gradients back.
-    pub fn traffic_price(&self, from: usize, to: usize, end: usize) -> f64 {
+    pub fn traffic_cost_per_sequence(&self, from: usize, to: usize, end: usize) -> f64 {
         let (there, back) = (self.output_bytes[end - 1], self.output_bytes[self.rule.sends_back(end)]);
         (there * self.links.price(from, to) + back * self.links.price(to, from)) / GIGABYTE
     }
@@ -397,6 +397,30 @@ mod tests {
         assert_eq!(rule(TimeRule::Sailor, 3), [[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]);
         assert_eq!(rule(TimeRule::Sailor, 4)[0], [2.0, 0.0]);
         assert_eq!(rule(TimeRule::Sailor, 1), [[0.0, 0.0]]);
+    }
+
+    #[test]
+    fn traffic_is_paid_by_direction_and_sailors_rule_sends_back_the_stages_own_layer() {
+        let prices = [((0, 1), 2.0), ((1, 0), 5.0)].into();
+        let links = KindLinks { rates: BTreeMap::new(), reductions: Reductions::Rings([].into()), prices };
+        let mut profile = MixedProfile {
+            kinds: vec![],
+            costs: vec![],
+            output_bytes: vec![1e9, 3e9],
+            gradient_bytes: vec![0.0; 2],
+            links,
+            rule: TimeRule::Stages,
+            growth: 0.0,
+            fixed_s: 0.0,
+            origin: None,
+            remarks: vec![],
+        };
+        // 1 GB there and back; the other way round the prices change places.
+        assert_eq!(profile.traffic_cost_per_sequence(0, 1, 1), 2.0 + 5.0);
+        assert_eq!(profile.traffic_cost_per_sequence(0, 0, 1), 0.0);
+        profile.rule = TimeRule::Sailor;
+        assert_eq!(profile.traffic_cost_per_sequence(0, 1, 1), 2.0 + 3.0 * 5.0);
+        assert_eq!(profile.traffic_cost_per_sequence(1, 0, 1), 5.0 + 3.0 * 2.0);
     }
 
     #[test]

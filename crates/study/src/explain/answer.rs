@@ -139,7 +139,9 @@ impl ExplainedPlan {
         let measured = score.filter(|score| score.is_valid() && self.comparable(score.measure, &question.change));
         let mut found =
             outcome.plan.zip(measured).map(|(plan, score)| (comparable_value(&score, &changed.limits), plan));
-        if let Some(kept) = self.base_under_limits(question, &changed.workload, &changed.limits)
+        // A proven answer covers the base plan; one that the options forbid, such as a dearer one, does not count.
+        let is_open = matches!(outcome.status, Status::Feasible | Status::Cancelled);
+        if let Some(kept) = self.base_under_limits(question, &changed.workload, &changed.limits).filter(|_| is_open)
             && found.as_ref().is_none_or(|(value, _)| self.is_better(kept.0, *value))
         {
             found = Some(kept);

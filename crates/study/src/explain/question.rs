@@ -128,12 +128,12 @@ impl QueryList<'_> {
         }
         if kinds.contains(&LimitKind::Devices) {
             let devices = f64::from(limits.devices);
-            // Where there are kinds, no more devices than theirs are there.
+            // Several kinds have no more devices than their own.
             let own = KindCount::of(&self.base.problem.workload);
-            let there = if own.is_empty() { f64::INFINITY } else { f64::from(KindCount::sum(&own)) };
+            let of_kinds = if own.is_empty() { f64::INFINITY } else { f64::from(KindCount::sum(&own)) };
             for more in [devices + 8.0, devices + 1.0, 2.0 * devices] {
                 // Doubling also tests if devices bind.
-                if more <= there.min(f64::from(family::of(&self.base.problem.workload).most_devices())) {
+                if more <= of_kinds.min(f64::from(family::of(&self.base.problem.workload).most_devices())) {
                     self.limit(LimitKind::Devices, more);
                 }
             }

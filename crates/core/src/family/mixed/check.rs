@@ -52,7 +52,10 @@ pub(super) fn check(profile: &MixedProfile, limits: &Limits, plan: &Plan, score:
     if plan.measure == Measure::IterationCost {
         match pipeline.cost(profile, score.value) {
             Some(cost) => score.value = cost,
-            None => score.violations.push(Violation::Refused { rule: NO_PRICE.into() }),
+            None => {
+                score.measure = Measure::PipelineTime;
+                score.violations.push(Violation::Refused { rule: NO_PRICE.into() });
+            }
         }
     }
 }

@@ -159,9 +159,10 @@ impl KindPipeline {
         taken.iter().enumerate().map(of_kind).sum()
     }
 
-    /// Price of an iteration's activations and gradients between the stages.
+    /// Cost of an iteration's activations and gradients between the stages.
     pub fn traffic_cost(&self, profile: &MixedProfile) -> f64 {
-        let of_sequence = |ends: &[KindStage]| profile.traffic_price(ends[0].kind, ends[1].kind, ends[0].layers.end);
+        let of_sequence =
+            |ends: &[KindStage]| profile.traffic_cost_per_sequence(ends[0].kind, ends[1].kind, ends[0].layers.end);
         sequences(self.microbatches(), self.micro_batch, self.data)
             * self.stages.windows(2).map(of_sequence).sum::<f64>()
     }

@@ -392,7 +392,7 @@ impl TrainingSettings {
         self.of_kinds().into_iter().find(|(_, value)| *value > 0.0).map(|(name, _)| name)
     }
 
-    /// Settings of each kind alone: those that join the kinds are cleared.
+    /// Clears the settings that join kinds of devices.
     pub fn forget_kinds(&mut self) {
         [self.between_kinds, self.between_places, self.places_latency_s, self.traffic_price] = [0.0; 4];
     }

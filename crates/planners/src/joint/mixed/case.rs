@@ -250,16 +250,17 @@ impl<'a> Case<'a> {
         self.profile.whole_s(left_s + through_s + reduction_s + self.least_update_s, devices)
     }
 
-    /// Cost of a plan of so many seconds, at least: that of the devices so far, at a price for an hour, of those that the
-    /// layers before `first` need, and of the traffic so far.
+    /// Lower bound on the cost of a plan that takes at least `bound_s`: the devices so far at their price for an hour, those
+    /// of the layers before `first`, and the traffic so far.
     pub(super) fn cost(&self, bound_s: f64, per_hour: f64, traffic: f64, first: usize) -> f64 {
         (per_hour * bound_s + self.device_cost[first]) / HOUR + traffic
     }
 
-    /// Price of an iteration's traffic between a stage that ends before layer `end` and the next one.
+    /// Cost of an iteration's traffic between a stage that ends before layer `end` and the next one.
     pub(super) fn traffic_cost(&self, own: usize, later: usize, end: usize) -> f64 {
         let (from, to) = (self.types[own].kind, self.types[later].kind);
-        iteration::sequences(self.microbatches, self.micro_batch, self.data) * self.profile.traffic_price(from, to, end)
+        iteration::sequences(self.microbatches, self.micro_batch, self.data)
+            * self.profile.traffic_cost_per_sequence(from, to, end)
     }
 
     fn closed_s(&self, slowest_s: f64, through_s: f64, reduction_s: f64) -> f64 {
