@@ -220,7 +220,7 @@ impl LimitArgs {
         over_kinds(&workload, kinds, place)
     }
 
-    /// Loads the workload of a plan's file.
+    /// Loads the workload of a plan's file. Kinds in the flags without a price have that of the plan.
     ///
     /// # Errors
     /// As [`LimitArgs::load`].
@@ -231,7 +231,16 @@ impl LimitArgs {
             plan,
         )?;
         match self.kinds() {
-            Some(kinds) => self.on_kinds(read, kinds, "--devices"),
+            Some(kinds) => {
+                let made_for = training_input::kinds_in_plan(plan)?;
+                let said = |id: &str| made_for.iter().find(|own| own.id == id).and_then(|own| own.price_per_hour);
+                let priced = |kind: &KindCount| KindCount {
+                    price_per_hour: kind.price_per_hour.or_else(|| said(&kind.id)),
+                    ..kind.clone()
+                };
+                let kinds: Vec<KindCount> = kinds.iter().map(priced).collect();
+                self.on_kinds(read, &kinds, "--devices")
+            }
             None => self.on_kinds(read, &training_input::kinds_in_plan(plan)?, "workload.kinds of the plan"),
         }
     }

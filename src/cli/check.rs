@@ -18,7 +18,7 @@ use crate::schemas::DocumentSchema;
 use crate::{
     cluster::{GivenLimits, Limits},
     export::plan_json,
-    family::{self, read::LoadedPlan},
+    family::{self, kinds::KindCount, read::LoadedPlan},
     plan::{
         Measure, Score, Violation,
         document::{ObjectivePart, SimulationPart, StagePart, WorkloadPart, limits_part, stage_parts},
@@ -243,19 +243,21 @@ impl CheckArgs {
             score.is_valid().then(run).and_then(|run| run.map_err(|given_up| warnings.push(given_up)).ok())
         };
         let simulation = simulated(&limits, &loaded, &score, &mut warnings);
-        // Under other limits a plan costs something else than its file says: its claims are judged under its own
-        // limits.
+        // Under other limits or prices a plan costs something else than its file says: its claims are judged under its
+        // own.
         let own_limits = self.own_limits(workload, &loaded, &limits);
+        let priced = loaded.at_its_prices(workload);
+        let same_prices = KindCount::of(&priced) == KindCount::of(workload);
         let (claim, (contradictions, given_up)) = match own_limits {
-            Some(own) if own == limits => {
+            Some(own) if own == limits && same_prices => {
                 let claim = Claim::judge(&loaded.claims, &score, true);
                 (claim, judged(workload, &limits, &loaded, (&score, simulation.as_ref()), &search))
             }
             Some(own) => {
-                let score = family::check(workload, &own, &as_made.plan);
+                let score = family::check(&priced, &own, &as_made.plan);
                 let simulation = simulated(&own, &as_made, &score, &mut warnings);
                 let claim = Claim::judge(&as_made.claims, &score, true).map(|claim| Claim { elsewhere: true, ..claim });
-                (claim, judged(workload, &own, &as_made, (&score, simulation.as_ref()), &search))
+                (claim, judged(&priced, &own, &as_made, (&score, simulation.as_ref()), &search))
             }
             None => {
                 let says_nothing = loaded.claims.value.is_none() && loaded.figures == Figures::default();

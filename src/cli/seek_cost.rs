@@ -145,9 +145,8 @@ impl Answer<'_> {
     fn figures(&self) -> Option<(f64, f64)> {
         let (problem, plan) = (&self.run.problem, self.run.outcome.plan.as_ref()?);
         let profile = problem.workload.mixed()?;
-        let pipeline = layout::pipeline(profile, &problem.limits, plan).ok()?;
-        let seconds = pipeline.iteration_s(profile, &pipeline.costs(profile)?);
-        Some((seconds, pipeline.cost(profile, seconds)?))
+        let (seconds, cost) = layout::pipeline(profile, &problem.limits, plan).ok()?.time_and_cost(profile)?;
+        Some((seconds, cost?))
     }
 
     /// Value of a figure of the plan, if there is one.

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{kinds::KindCount, operators::operator_parts, pipeline::result_file, placement::split_file};
+use super::{kinds::{self, KindCount}, operators::operator_parts, pipeline::result_file, placement::split_file};
 use crate::{
     cluster::{
         GivenLimits, Limits,
@@ -59,6 +59,8 @@ pub struct LoadedPlan {
     pub recipe: Option<Recipe>,
     /// Training settings of the model, if the file has them.
     pub training: Option<TrainingPart>,
+    /// Kinds of devices that the plan was made for, if the file has several.
+    pub kinds: Vec<KindPart>,
     /// Options of the planner, if the file has them: numbers, words, true or false by name.
     pub options: BTreeMap<String, serde_json::Value>,
     /// Claims of the file about the plan's value.
@@ -74,6 +76,19 @@ pub struct LoadedPlan {
 }
 
 impl LoadedPlan {
+    /// Workload with the prices that the plan was made for. Kinds without a price in the file keep theirs.
+    pub fn at_its_prices(&self, workload: &Workload) -> Workload {
+        let own = KindCount::of(workload);
+        let said = |id: &str| self.kinds.iter().find(|kind| kind.id == id).and_then(|kind| kind.price_per_hour);
+        let priced = |kind: &KindCount| KindCount {
+            price_per_hour: said(&kind.id).or(kind.price_per_hour),
+            ..kind.clone()
+        };
+        let priced: Vec<KindCount> = own.iter().map(priced).collect();
+        let again = (priced != own).then(|| kinds::over(workload, &priced).ok());
+        again.flatten().unwrap_or_else(|| workload.clone())
+    }
+
     /// First training field that differs between plan and workload, with both values. Settings that a plan of an earlier
     /// version lacks have the values of its software.
     pub fn trained_otherwise(&self, workload: &Workload) -> Option<(String, [String; 2])> {
@@ -261,6 +276,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
     of_this_batch(workload, stated.map(f64::from).or(option), source)?;
     let recipe = document.workload.as_ref().and_then(|Object(part)| part.recipe);
     let training = document.workload.as_ref().and_then(|Object(part)| part.training.clone());
+    let kinds = document.workload.as_ref().map_or_else(Vec::new, |Object(part)| part.kinds.clone());
     if let Some(recipe) = &recipe {
         recipe.validate(source, "workload.recipe")?;
     }
@@ -343,6 +359,7 @@ fn read_document(workload: &Workload, text: &str, source: &str) -> Result<Loaded
         planner,
         recipe,
         training,
+        kinds,
         options,
         claims,
         figures,

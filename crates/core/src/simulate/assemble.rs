@@ -253,7 +253,10 @@ fn links(pipeline: &Pipeline, program: &Program, clock: &TickScale) -> Vec<LinkU
     let share = if program.copies { 0.5 } else { 1.0 };
     let microbatches = share * f64::from(pipeline.microbatches);
     for chunk in &program.chunks {
-        for send in chunk.activations.iter().chain(&chunk.gradients).filter(|send| !send.local) {
+        let within = pipeline.stages[chunk.stage as usize].sends_s;
+        let activations = chunk.activations.iter().map(|send| (send, within[0]));
+        let sends = activations.chain(chunk.gradients.iter().map(|send| (send, within[1])));
+        for (send, within_s) in sends.filter(|(send, _)| !send.local) {
             let (from, to) = (chunk.stage as usize, send.stage as usize);
             let pair = (from.min(to), from.max(to));
             let known = pipeline.sends().find(|t| (t.from, t.to) == pair);
@@ -262,6 +265,7 @@ fn links(pipeline: &Pipeline, program: &Program, clock: &TickScale) -> Vec<LinkU
             let bytes = known.map_or_else(dearest, |t| t.bytes);
             let link = links.entry((chunk.stage, send.stage)).or_insert(LinkUse { from, to, ..LinkUse::default() });
             link.busy_s += share * program.all_ticks(*send) * clock.tick_s();
+            link.busy_s += microbatches * within_s / program.parts() as f64;
             link.bytes += microbatches * bytes;
         }
     }

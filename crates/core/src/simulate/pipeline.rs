@@ -17,6 +17,9 @@ pub struct PipelineStage {
     pub backward_s: f64,
     /// Part of the backward that recomputes activations, seconds.
     pub recompute_s: f64,
+    /// Parts of a forward and of a backward that send to the next stage and to the one before, seconds. Transfers whose
+    /// time is in the passes take none of their own.
+    pub sends_s: [f64; 2],
     /// Part of the backward that is the gradient of the weights, seconds. `None`: the fraction in the settings.
     pub weight_gradient_s: Option<f64>,
     /// Part of forward and backward that is saved if they run side by side, of two microbatches, seconds; above 0, the

@@ -25,6 +25,7 @@ pub(crate) fn pipeline(
         forward_s: cost.forward_s,
         backward_s: cost.backward_s,
         recompute_s: cost.recompute_s,
+        sends_s: [0.0; 2],
         paired_saving_s: 0.0,
         listed_saving_s: 0.0,
         replicas: 1,

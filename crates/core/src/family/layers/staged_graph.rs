@@ -62,6 +62,7 @@ pub(in crate::family) fn read(workload: &Workload, text: &str, source: &str) -> 
         planner: None,
         recipe: None,
         training: None,
+        kinds: vec![],
         options: BTreeMap::new(),
         claims: Claims::default(),
         figures: Figures::default(),

@@ -116,9 +116,8 @@ impl Describe for MixedProfile {
         };
         let taken: Vec<String> = taken.iter().enumerate().map(of).collect();
         let (d, size, m) = (pipeline.data, pipeline.micro_batch, pipeline.microbatches());
-        let priced = pipeline.costs(self).and_then(|costs| {
-            let seconds = pipeline.iteration_s(self, &costs);
-            let (cost, per_hour) = (pipeline.cost(self, seconds)?, pipeline.price_per_hour(self)?);
+        let priced = pipeline.time_and_cost(self).and_then(|(seconds, cost)| {
+            let (cost, per_hour) = (cost?, pipeline.price_per_hour(self)?);
             let traffic = match pipeline.traffic_cost(self) {
                 0.0 => String::new(),
                 traffic => format!(" and {} for traffic", units::number(traffic)),
@@ -138,9 +137,8 @@ impl Describe for MixedProfile {
 
     fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<FamilyFigure> {
         let priced = || {
-            let pipeline = layout::pipeline(self, limits, plan).ok()?;
-            let seconds = pipeline.iteration_s(self, &pipeline.costs(self)?);
-            pipeline.cost(self, seconds)
+            let (_, cost) = layout::pipeline(self, limits, plan).ok()?.time_and_cost(self)?;
+            cost
         };
         let figure =
             |cost: f64| FamilyFigure { value: units::number(cost), name: "cost of an iteration".into(), short: "" };

@@ -4,7 +4,8 @@
 //! microbatches, the first passes through all stages, and each other follows after the slowest stage's compute and
 //! transfers. The slowest gradient reduction and optimizer step end the iteration:
 //! `(m − 1) · max (compute + transfers) + Σ (compute + transfers) + max (update + reduction)` (after the simulator
-//! of Sailor, SOSP 2025, whose own rules are [`TimeRule::Sailor`]). `O(stages + layers)`.
+//! of Sailor, SOSP 2025, whose own rules are [`TimeRule::Sailor`]). An iteration of `T` seconds costs
+//! `T / 3600 · Σ price of a device for an hour + Σ bytes between stages · price of a byte`. `O(stages + layers)`.
 
 use std::ops::Range;
 
@@ -165,6 +166,13 @@ impl KindPipeline {
             |ends: &[KindStage]| profile.traffic_cost_per_sequence(ends[0].kind, ends[1].kind, ends[0].layers.end);
         sequences(self.microbatches(), self.micro_batch, self.data)
             * self.stages.windows(2).map(of_sequence).sum::<f64>()
+    }
+
+    /// Iteration time, seconds, and cost of an iteration if its devices have prices. `None` if the profile lacks a kind
+    /// with a tensor degree and this micro-batch.
+    pub fn time_and_cost(&self, profile: &MixedProfile) -> Option<(f64, Option<f64>)> {
+        let seconds = self.iteration_s(profile, &self.costs(profile)?);
+        Some((seconds, self.cost(profile, seconds)))
     }
 
     /// Cost of an iteration of `seconds`, its traffic included; `None` without the price of a device that the stages take.

@@ -29,6 +29,7 @@ pub(super) fn pipeline(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> 
             PipelineStage {
                 forward_s: grown * (cost.forward_s + cost.activations_s),
                 backward_s: grown * (cost.backward_s + cost.gradients_s),
+                sends_s: [cost.activations_s, cost.gradients_s].map(|seconds| grown * seconds),
                 replicas: 1,
                 devices: stage.tensor,
                 all_reduce_s: grown * all_reduce_s,

@@ -145,6 +145,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         planner: None,
         recipe: None,
         training: None,
+        kinds: vec![],
         options: BTreeMap::new(),
         claims: Claims::default(),
         figures: Figures::default(),

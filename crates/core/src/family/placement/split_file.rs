@@ -166,6 +166,7 @@ pub(crate) fn read(workload: &Workload, text: &str, source: &str) -> Result<Load
         planner: None,
         recipe: None,
         training: None,
+        kinds: vec![],
         options: std::collections::BTreeMap::new(),
         claims: Claims { value, lower_bound: None, tolerance: CLAIM_TOLERANCE },
         figures: Figures::default(),

@@ -253,9 +253,9 @@ impl<'a> Labels<'a> {
 
     /// Value of a plan, if it keeps the limits on time and cost.
     fn value(&self, pipeline: &KindPipeline) -> Option<f64> {
-        let seconds = pipeline.iteration_s(self.case.profile, &pipeline.costs(self.case.profile)?);
+        let (seconds, cost) = pipeline.time_and_cost(self.case.profile)?;
         // Kinds without a price have no limit on the cost.
-        let cost = pipeline.cost(self.case.profile, seconds).unwrap_or(0.0);
+        let cost = cost.unwrap_or(0.0);
         self.space.allows(seconds, cost).then(|| self.space.goal.of(seconds, cost))
     }
 

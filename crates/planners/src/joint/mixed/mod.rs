@@ -310,10 +310,7 @@ fn cheaper(
     fastest: &MixedPlan,
     search: &Search,
 ) -> Vec<KindPipeline> {
-    let cost = |pipeline: &KindPipeline| {
-        let costs = pipeline.costs(profile)?;
-        pipeline.cost(profile, pipeline.iteration_s(profile, &costs))
-    };
+    let cost = |pipeline: &KindPipeline| pipeline.time_and_cost(profile).and_then(|(_, cost)| cost);
     let mut front: Vec<KindPipeline> = fastest.pipeline.iter().cloned().collect();
     let Some(mut least) = front.first().and_then(cost) else { return vec![] };
     for slower in SLOWER {
