@@ -207,7 +207,7 @@ impl CompareArgs {
         }
         let workload = Arc::new(workload);
         let limits = planning::resolve(&workload, &self.limits)?;
-        let cost = TrainingCost::on_one_kind(&self.cost, &workload)?;
+        let cost = TrainingCost::of(&self.cost, &workload)?;
         if self.setup.all_schedules() && (cost.is_some() || self.sort != SortKey::Iteration) {
             let flag = if cost.is_some() { "--tokens and --price say nothing" } else { "--sort changes nothing" };
             let problem = format!("{flag} with --schedule all, which sorts each plan's schedules by time");
@@ -247,7 +247,10 @@ impl CompareArgs {
                 workload: workload.as_ref().into(),
                 limits: limits_part(&limits, family::of(&workload).limits()),
                 played_with: setup.changes(),
-                entries: entries.iter().map(|entry| EntryPart::new(entry, reference_s, cost.as_ref())).collect(),
+                entries: entries
+                    .iter()
+                    .map(|entry| EntryPart::new((&workload, &limits), entry, reference_s, cost.as_ref()))
+                    .collect(),
                 left_out,
             })
         } else {
@@ -387,7 +390,12 @@ impl CompareArgs {
 }
 
 impl<'a> EntryPart<'a> {
-    fn new(entry: &'a ComparedPlan, reference_s: Option<f64>, cost: Option<&TrainingCost>) -> Self {
+    fn new(
+        problem: (&Workload, &Limits),
+        entry: &'a ComparedPlan,
+        reference_s: Option<f64>,
+        cost: Option<&TrainingCost>,
+    ) -> Self {
         let simulated = entry.simulated.as_ref();
         let score = entry.score.as_ref().filter(|score| score.is_valid());
         EntryPart {
@@ -414,7 +422,7 @@ impl<'a> EntryPart<'a> {
             prediction_error: entry.prediction_error(),
             against_joint: entry.against(reference_s),
             seconds: entry.seconds,
-            cost: cost.zip(rate(entry)).and_then(|(cost, rate)| cost.figures(&rate)),
+            cost: cost.zip(rate(problem, entry)).and_then(|(cost, rate)| cost.figures(&rate)),
             remarks: &entry.remarks,
             bug: entry.fault.as_ref().map(ToString::to_string),
         }
@@ -439,14 +447,19 @@ fn remarks(entries: &[ComparedPlan]) -> Vec<String> {
 }
 
 /// Rate of a plan.
-fn rate(entry: &ComparedPlan) -> Option<PlanRate> {
-    let devices = entry.plan.as_ref()?.devices_used().into();
-    let samples_per_s = entry.simulated.as_ref()?.samples_per_s;
-    Some(PlanRate { samples_per_s, devices, prices: None })
+fn rate((workload, limits): (&Workload, &Limits), entry: &ComparedPlan) -> Option<PlanRate> {
+    let simulated = entry.simulated.as_ref()?;
+    let times = (simulated.samples_per_s, simulated.iteration_s);
+    Some(PlanRate::of(workload, limits, entry.plan.as_ref()?, times))
 }
 
 /// Rows of one objective below their head.
-fn table(entries: &[ComparedPlan], reference_s: Option<f64>, cost: Option<&TrainingCost>) -> Vec<Vec<String>> {
+fn table(
+    problem: (&Workload, &Limits),
+    entries: &[ComparedPlan],
+    reference_s: Option<f64>,
+    cost: Option<&TrainingCost>,
+) -> Vec<Vec<String>> {
     let titles = Column::ALL.map(|column| column.title().to_string());
     let against = reference_s.map(|_| "against joint".to_string());
     let costs = cost.map(TrainingCost::heads).unwrap_or_default();
@@ -463,7 +476,7 @@ fn table(entries: &[ComparedPlan], reference_s: Option<f64>, cost: Option<&Train
         let cells = Column::ALL.map(|column| column.cell(entry));
         let against = reference_s
             .map(|_| entry.against(reference_s).map_or("-".into(), |share| format!("{:+.1}%", 100.0 * share)));
-        let costs = cost.map(|cost| cost.cells(rate(entry))).unwrap_or_default();
+        let costs = cost.map(|cost| cost.cells(rate(problem, entry))).unwrap_or_default();
         rows.push(cells.into_iter().chain(against).chain(costs).chain([format!("{}{status}", entry.name)]).collect());
     }
     rows
@@ -490,7 +503,7 @@ fn report(
         let valid = columns::group(&group[0]).and_then(|_| columns::group_title(group));
         let title = valid.unwrap_or_else(|| "no plan".into());
         line(&mut text, format_args!("{title}"));
-        report::table(&mut text, &table(group, reference_s, cost));
+        report::table(&mut text, &table((workload, limits), group, reference_s, cost));
     }
     report::notes(&mut text, &remarks(entries));
     skipped(&mut text, left_out);

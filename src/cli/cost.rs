@@ -8,13 +8,15 @@ use crate::{
     cli::Failure,
     cluster::{Limits, goodput::Failures},
     config::{self, Config},
-    family::mixed::layout,
+    family::mixed::prices::PlanPrices,
     folders,
     plan::Plan,
     units,
     workload::{TrainingProfile, Workload, mixed::MixedProfile},
 };
 
+/// Seconds of an hour.
+const HOUR: f64 = 3600.0;
 /// Time to write a checkpoint if none is given, seconds.
 const CHECKPOINT_S: f64 = 60.0;
 /// Time to restart after a failure if none is given, seconds.
@@ -179,31 +181,34 @@ impl CostArgs {
 pub(crate) struct PlanRate {
     /// Samples per second.
     pub(crate) samples_per_s: f64,
+    /// Simulated iteration time, seconds.
+    pub(crate) iteration_s: f64,
     /// Devices that the plan uses.
     pub(crate) devices: u64,
     /// Prices of a plan on several kinds of devices, if all have one.
-    pub(crate) prices: Option<KindPrices>,
-}
-
-/// Prices of a plan on several kinds of devices.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct KindPrices {
-    /// Price of the plan's devices for an hour.
-    per_hour: f64,
-    /// Price of the traffic of a sample.
-    traffic: f64,
+    pub(crate) prices: Option<PlanPrices>,
 }
 
 impl PlanRate {
-    /// Rate of a plan for a workload.
-    pub(crate) fn of(workload: &Workload, limits: &Limits, plan: &Plan, samples_per_s: f64) -> Self {
-        let prices = || {
-            let profile = workload.mixed()?;
-            let pipeline = layout::pipeline(profile, limits, plan).ok()?;
-            let traffic = pipeline.traffic_cost(profile) / f64::from(pipeline.batch.max(1));
-            Some(KindPrices { per_hour: pipeline.price_per_hour(profile)?, traffic })
-        };
-        PlanRate { samples_per_s, devices: u64::from(plan.devices_used()), prices: prices() }
+    /// Rate of a plan for a workload, from its simulated samples per second and iteration time.
+    pub(crate) fn of(
+        workload: &Workload,
+        limits: &Limits,
+        plan: &Plan,
+        (samples_per_s, iteration_s): (f64, f64),
+    ) -> Self {
+        PlanRate {
+            samples_per_s,
+            iteration_s,
+            devices: u64::from(plan.devices_used()),
+            prices: PlanPrices::of(workload, limits, plan),
+        }
+    }
+
+    /// Cost of an iteration, its traffic included, if the kinds have prices.
+    fn iteration_cost(&self) -> Option<f64> {
+        let samples = self.samples_per_s * self.iteration_s;
+        self.prices.map(|prices| prices.per_hour * self.iteration_s / HOUR + prices.traffic * samples)
     }
 }
 
@@ -240,20 +245,6 @@ impl TrainingCost {
         Ok(given.then_some(TrainingCost { args, tokens: profile.sequence as f64, of_kinds: false, priced }))
     }
 
-    /// The same for commands that cost plans on one kind of device alone.
-    ///
-    /// # Errors
-    /// As [`TrainingCost::of`], and if there are several kinds.
-    pub(crate) fn on_one_kind(args: &CostArgs, workload: &Workload) -> Result<Option<Self>, Failure> {
-        match args.first_flag().filter(|_| workload.mixed().is_some()) {
-            Some(flag) => {
-                let problem = format!("{flag} is for one kind of device here, and {} is on several", workload.name);
-                Err(Failure::refused(problem, "leave it out, or use `plantui plan`"))
-            }
-            None => Self::of(args, workload),
-        }
-    }
-
     /// Flags for a model on several kinds of devices, which have prices of their own.
     fn on_kinds(args: &CostArgs, profile: &MixedProfile, model: &TrainingProfile) -> Result<Option<Self>, Failure> {
         if args.price.is_some() {
@@ -262,9 +253,13 @@ impl TrainingCost {
         }
         args.needs_failures()?;
         let priced = profile.kinds.iter().all(|kind| kind.count == 0 || kind.price_per_hour.is_some());
-        // Without a flag, the plan's own lines have the price of an iteration.
         let given = *args != CostArgs::default();
-        Ok(given.then(|| TrainingCost { args: args.clone(), tokens: model.sequence as f64, of_kinds: true, priced }))
+        Ok((given || priced).then(|| TrainingCost {
+            args: args.clone(),
+            tokens: model.sequence as f64,
+            of_kinds: true,
+            priced,
+        }))
     }
 
     /// Figures for the rate of a plan.
@@ -275,7 +270,8 @@ impl TrainingCost {
         let traffic = rate.prices.map_or(0.0, |prices| prices.traffic) / self.tokens;
         cost.per_billion = cost.per_billion.map(|amount| amount + 1e9 * traffic);
         cost.total = cost.total.zip(self.args.tokens).map(|(amount, tokens)| amount + tokens * traffic);
-        Some(cost)
+        let (per_hour, per_iteration) = (rate.prices.map(|prices| prices.per_hour), rate.iteration_cost());
+        Some(Cost { per_hour, per_iteration, ..cost })
     }
 
     /// The figures in a line.
@@ -295,7 +291,8 @@ impl TrainingCost {
         let per = self.has_price().then(|| "per G tokens".to_string());
         let total = self.args.tokens.filter(|_| self.has_price()).map(|_| "cost".to_string());
         let goodput = self.args.has_failures().then(|| "goodput".to_string());
-        goodput.into_iter().chain(days).chain(per).chain(total).collect()
+        let of_kinds = (self.of_kinds && self.priced).then(|| ["an hour", "iteration cost"].map(String::from));
+        of_kinds.into_iter().flatten().chain(goodput).chain(days).chain(per).chain(total).collect()
     }
 
     /// Cells of a row under [`TrainingCost::heads`]; dashes without a rate.
@@ -305,7 +302,10 @@ impl TrainingCost {
         };
         let shown = |given: bool, figure: Option<String>| given.then(|| figure.unwrap_or_else(|| "-".into()));
         let (days, price) = (self.args.tokens.is_some(), self.has_price());
+        let of_kinds = self.of_kinds && price;
         let cells = [
+            shown(of_kinds, cost.per_hour.map(units::money)),
+            shown(of_kinds, cost.per_iteration.map(units::number)),
             shown(self.args.has_failures(), cost.goodput.map(units::percent)),
             shown(days, cost.days.map(units::number)),
             shown(price, cost.per_billion.map(units::money)),

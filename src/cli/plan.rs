@@ -178,7 +178,8 @@ impl CostedRun<'_> {
         let plan = self.run.outcome.plan.as_ref()?;
         let simulated = self.run.simulation.as_ref()?;
         let problem = &self.run.problem;
-        Some(PlanRate::of(&problem.workload, &problem.limits, plan, simulated.timeline.samples_per_s))
+        let times = (simulated.timeline.samples_per_s, simulated.timeline.iteration_s);
+        Some(PlanRate::of(&problem.workload, &problem.limits, plan, times))
     }
 
     /// Days and cost of the training, if asked for.

@@ -107,7 +107,11 @@ pub(super) fn run(
     let kinds = KindCount::of(&workload);
     if workload.mixed().is_none() {
         let problem = format!("--least {} is for devices with prices", least.word());
-        return Err(Failure::refused(problem, "name them in --devices, such as 16xh100:2.50,32xa100-80:1.20"));
+        let repair = match workload.training() {
+            Some(_) => "name them in --devices, such as 16xh100:2.50,32xa100-80:1.20".into(),
+            None => format!("{} has no kinds of devices with a price: take another --least", workload.name),
+        };
+        return Err(Failure::refused(problem, repair));
     }
     let without = kinds.iter().find(|kind| kind.count > 0 && kind.price_per_hour.is_none());
     if let Some(KindCount { id, count, .. }) = without {
@@ -116,10 +120,10 @@ pub(super) fn run(
     }
     let goal = least.goal(until)?;
     let own = least.settings(&goal);
-    let names = ["minimise", "most_seconds", "most_cost"];
-    let set_by = |setting: &&String| names.contains(&setting.split('=').next().unwrap_or_default().trim());
+    let name = |setting: &str| setting.split('=').next().unwrap_or_default().trim().to_string();
+    let set_by = |setting: &&String| own.iter().any(|own| name(own) == name(setting));
     if let Some(setting) = planning.settings.iter().find(set_by) {
-        let problem = format!("--set {setting} and seek --least {} set the same", least.word());
+        let problem = format!("--set {setting} and seek --least {} set the same option", least.word());
         return Err(Failure::refused(problem, "leave it out"));
     }
     let asked =

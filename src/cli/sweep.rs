@@ -32,7 +32,7 @@ use super::{
 use crate::{
     cluster::LimitKind,
     export::{sweep_csv, sweep_svg},
-    family::{self, kinds::KindCount},
+    family::{self, kinds::KindCount, training::kinds::joins_some},
     notice,
     planner::{OptionError, Problem, Search, Status},
     study::sweep::{
@@ -168,7 +168,7 @@ impl SweepArgs {
             let problem = "--price and --tokens add columns to the table of one planner, which is not printed here";
             return Err(Failure::refused(problem, "use --json, or name one planner and leave out --csv"));
         }
-        sweep.workloads.iter().map(|workload| TrainingCost::on_one_kind(&self.cost, workload)).collect()
+        sweep.workloads.iter().map(|workload| TrainingCost::of(&self.cost, workload)).collect()
     }
 
     /// Sweeps, prints and writes the requested output.
@@ -272,12 +272,21 @@ impl SweepArgs {
         // Settings that no workload has are options of planners.
         let mut settings = self.lines.settings.clone();
         let mut lacking: Vec<String> = vec![];
-        for workload in &mut workloads {
-            let given = training_input::software(workload, &self.lines.settings)?;
+        let clusters: Vec<Vec<KindCount>> = workloads.iter().map(KindCount::of).collect();
+        for (place, workload) in workloads.iter_mut().enumerate() {
+            // A rate between places says nothing of a cluster in one place, if others are in several.
+            let joins =
+                |setting: &str, kinds: &[KindCount]| joins_some(setting.split('=').next().unwrap_or_default(), kinds);
+            let (own, others): (Vec<String>, Vec<String>) = self.lines.settings.iter().cloned().partition(|setting| {
+                joins(setting, &clusters[place]) || !clusters.iter().any(|kinds| joins(setting, kinds))
+            });
+            let given = training_input::software(workload, &own)?;
             let rest = profile_input::batch_of(workload, given, &self.limits.profile)?;
             settings.retain(|setting| rest.contains(setting));
             lacking.extend(
-                rest.into_iter().map(|setting| format!("--set {setting} changes nothing of {}", workload.name)),
+                rest.into_iter()
+                    .chain(others)
+                    .map(|setting| format!("--set {setting} changes nothing of {}", workload.name)),
             );
         }
         let of_planners = |told: &String| settings.iter().any(|setting| told.starts_with(&format!("--set {setting} ")));
@@ -334,6 +343,12 @@ impl SweepArgs {
                 };
                 return Err(Failure::refused(message, "`plantui planners` lists every planner with its options"));
             }
+        }
+        if let Some(one) =
+            series.iter().find(|one| one.options.get("minimise").is_some_and(|value| value.text() == "both"))
+        {
+            let problem = format!("{} lists cheaper plans with minimise=both, and a sweep shows one plan", one.label);
+            return Err(Failure::refused(problem, "write minimise=time or minimise=cost"));
         }
         for (place, one) in series.iter().enumerate() {
             if series[..place].iter().any(|other| other.label == one.label) {

@@ -125,6 +125,11 @@ impl SweepLimits {
             return Err(arguments::for_one_kind(flag, first));
         }
         let several = clusters().nth(1).is_some();
+        if let Some(twice) = clusters().enumerate().find_map(|(i, kinds)| clusters().take(i).find(|own| *own == kinds))
+        {
+            let problem = format!("--devices {} is given twice", KindCount::list(twice));
+            return Err(Failure::refused(problem, "leave one out"));
+        }
         let on = |workload: &Workload, kinds: &Vec<KindCount>| {
             let mut own = arguments::over_kinds(workload, kinds, "--devices")?;
             if several {

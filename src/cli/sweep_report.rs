@@ -1,5 +1,7 @@
 //! Output of `sweep`: a table for people, a document for programs.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr;
@@ -117,8 +119,9 @@ fn single(
         "stages",
         "planned in",
     ];
-    let heads = costs.iter().flatten().next().map(TrainingCost::heads).unwrap_or_default();
-    let mut rows = vec![head.map(String::from).into_iter().chain(heads).chain([String::new()]).collect()];
+    // Not all clusters need to have prices.
+    let heads = costs.iter().flatten().map(TrainingCost::heads).max_by_key(Vec::len).unwrap_or_default();
+    let mut rows = vec![head.map(String::from).into_iter().chain(heads.clone()).chain([String::new()]).collect()];
     for mark in &one.marks {
         let Some(answer) = &answers[mark.place] else { continue };
         let limit = sweep.points[mark.place].limits.memory_limit();
@@ -141,7 +144,9 @@ fn single(
             units::seconds(answer.seconds),
         ];
         let cost = costs.get(sweep.points[mark.place].workload).and_then(Option::as_ref);
-        row.extend(cost.map(|cost| cost.cells(rate(answer))).unwrap_or_default());
+        let cells: BTreeMap<String, String> =
+            cost.map(|cost| cost.heads().into_iter().zip(cost.cells(rate(answer))).collect()).unwrap_or_default();
+        row.extend(heads.iter().map(|head| or_dash(cells.get(head).cloned())));
         row.push(if answer.has_plan() { String::new() } else { no_plan(answer, sweep, mark.place).into() });
         rows.push(row);
     }
@@ -170,8 +175,9 @@ fn why<'a>(
 fn rate(answer: &PointResult) -> Option<PlanRate> {
     let rate = |(simulated, used): (&PointSimulation, u32)| PlanRate {
         samples_per_s: simulated.samples_per_s,
+        iteration_s: simulated.iteration_s,
         devices: used.into(),
-        prices: None,
+        prices: answer.prices,
     };
     answer.simulated.as_ref().zip(answer.devices_used).map(rate)
 }
@@ -268,7 +274,7 @@ struct PointPart<'a> {
     lower_bound: Option<f64>,
     stages: Option<usize>,
     devices: Option<u32>,
-    /// Layout of a model to be trained, in the notation of `--parallel`.
+    /// Layout of a model to be trained, in the notation of `--parallel`, or the stages by kind of device.
     #[serde(skip_serializing_if = "str::is_empty")]
     layout: &'a str,
     iteration_s: Option<f64>,

@@ -121,7 +121,10 @@ fn what_kinds_cannot_do_is_refused_in_a_sentence() {
         (vec!["plan", "llama-3-8b", "--devices", "16xh100,8"], "`8` is no number of devices of a kind"),
         (vec!["plan", "llama-3-8b", "--devices", "16xh100,8xh100"], "names h100 twice"),
         (vec!["plan", "llama-3-8b", "--devices", "1xh100,1xh200,1xb200,1xa100-80,1xv100"], "names 5 kinds"),
-        (vec!["plan", "llama-3-8b", "--devices", "16xh100:free,8xa100-80"], "is no number of devices of a kind"),
+        (
+            vec!["plan", "llama-3-8b", "--devices", "16xh100:free,8xa100-80"],
+            "`free` is no price of a device for an hour: write 16xh100:2.50",
+        ),
         (vec!["plan", "llama-3-8b", "--devices", KINDS, "--hardware", "h100"], "--hardware is for one kind"),
         (vec!["plan", "llama-3-8b", "--devices", KINDS, "--memory", "40GiB"], "--memory is for one kind"),
         (vec!["plan", "mixtral-8x7b", "--devices", KINDS], "mixtures of experts are planned on one kind"),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use plantui_core::{
+    family::mixed::prices::PlanPrices,
     text::{printable, single_line},
     units::exact_number,
 };
@@ -41,6 +42,10 @@ struct PointOutcome {
     peak_memory_bytes: Option<f64>,
     seconds: Option<f64>,
     layout: String,
+    #[serde(default)]
+    price_per_hour: Option<f64>,
+    #[serde(default)]
+    traffic_price: Option<f64>,
     why: String,
 }
 
@@ -52,7 +57,7 @@ struct PointRow {
 }
 
 /// Columns in their order.
-pub const COLUMNS: [&str; 29] = [
+pub const COLUMNS: [&str; 31] = [
     "workload",
     "series",
     "planner",
@@ -81,11 +86,16 @@ pub const COLUMNS: [&str; 29] = [
     "peak_memory_bytes",
     "seconds",
     "layout",
+    "price_per_hour",
+    "traffic_price",
     "why",
 ];
 
 /// Columns that first versions did not write.
 const LATER: [&str; 3] = ["seed", "deadline_s", "workload_hash"];
+
+/// Columns that may be missing: tables without prices of kinds of devices.
+const OPTIONAL: [&str; 2] = ["price_per_hour", "traffic_price"];
 
 impl PointOutcome {
     fn new(answer: &PointResult) -> Self {
@@ -105,6 +115,8 @@ impl PointOutcome {
             seconds: Some(answer.seconds),
             why: answer.why.clone(),
             layout: answer.layout.clone(),
+            price_per_hour: answer.prices.map(|prices| prices.per_hour),
+            traffic_price: answer.prices.map(|prices| prices.traffic),
         }
     }
 
@@ -118,6 +130,9 @@ impl PointOutcome {
             stages: self.stages,
             devices_used: self.devices_used,
             layout: self.layout.clone(),
+            prices: self
+                .price_per_hour
+                .map(|per_hour| PlanPrices { per_hour, traffic: self.traffic_price.unwrap_or_default() }),
             simulated: simulated.map(|(((iteration_s, samples_per_s), idle), peak_memory_bytes)| PointSimulation {
                 iteration_s,
                 samples_per_s,
@@ -134,6 +149,9 @@ impl PointOutcome {
 
 fn key(sweep: &Sweep, run: &SweepContext, point: &SweepPoint) -> PointKey {
     let (series, limits) = (&sweep.series[point.series], &point.limits);
+    // Devices of several kinds have a memory each, and a limit that a workload does not have is empty.
+    let of_kinds = sweep.workloads[point.workload].mixed().is_some();
+    let unless_of_kinds = |text: String| if of_kinds { String::new() } else { text };
     [
         sweep.workload_label(point.workload),
         series.label.clone(),
@@ -141,9 +159,9 @@ fn key(sweep: &Sweep, run: &SweepContext, point: &SweepPoint) -> PointKey {
         series.settings(),
         limits.devices.to_string(),
         limits.cpus.to_string(),
-        exact_number(limits.memory()),
-        limits.microbatches.to_string(),
-        exact_number(limits.bandwidth()),
+        unless_of_kinds(exact_number(limits.memory())),
+        unless_of_kinds(limits.microbatches.to_string()),
+        unless_of_kinds(exact_number(limits.bandwidth())),
         limits.batch.unwrap_or_default().to_string(),
         if limits.machines.is_empty() { String::new() } else { limits.machines.to_string() },
         exact_number(limits.flops_per_s.unwrap_or_default()),
@@ -272,22 +290,27 @@ pub fn read(text: &str) -> Result<SweepTable, SweepTableError> {
     }
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| at(&error))?;
-    if header.iter().eq(COLUMNS.into_iter().filter(|column| !LATER.contains(column))) {
+    let without = |left_out: &[&str]| {
+        header.iter().eq(COLUMNS.into_iter().filter(|name| !OPTIONAL.contains(name) && !left_out.contains(name)))
+    };
+    if without(&LATER) {
         return Err(SweepTableError::Older { lacks: LATER.join(", ") });
     }
-    if header.iter().ne(COLUMNS) {
+    if header.iter().ne(COLUMNS) && !without(&[]) {
         return Err(SweepTableError::OtherColumns);
     }
-    let rows = reader.records().map(|record| row(&record?)).collect::<Result<Vec<PointRow>, _>>();
+    let names: csv::StringRecord = header.iter().skip(KEYS).collect();
+    let rows = reader.records().map(|record| row(&record?, &names)).collect::<Result<Vec<PointRow>, _>>();
     Ok(SweepTable { rows: rows.map_err(|error| at(&error))? })
 }
 
-fn row(record: &csv::StringRecord) -> Result<PointRow, csv::Error> {
+/// Row of a record, whose columns after the key have these names.
+fn row(record: &csv::StringRecord, names: &csv::StringRecord) -> Result<PointRow, csv::Error> {
     let mut fields = record.iter();
     let key = std::array::from_fn(|_| fields.next().unwrap_or_default().to_string());
     let mut rest: csv::StringRecord = fields.collect();
     rest.set_position(record.position().cloned());
-    let outcome: PointOutcome = rest.deserialize(Some(&COLUMNS[KEYS..].to_vec().into()))?;
+    let outcome: PointOutcome = rest.deserialize(Some(names))?;
     let objective = outcome.objective.as_deref().map(printable);
     let (unit, why) = (outcome.unit.as_deref().map(printable), single_line(&outcome.why));
     let layout = single_line(&outcome.layout);

@@ -7,11 +7,11 @@
 
 use plantui_core::{
     cluster::Limits,
-    family,
+    family::{self, mixed::layout},
     plan::{Plan, runner::Runner},
     search::Search,
     simulate::{Pipeline, Schedule, Setup},
-    workload::Workload,
+    workload::{MixedProfile, Workload},
 };
 use rayon::prelude::*;
 use serde::Serialize;
@@ -72,8 +72,19 @@ pub fn all(
     else {
         return Err(crate::run::no_routes(search));
     };
-    let limits: Vec<f64> = plan.stages.iter().map(|stage| family::of(workload).memory_limit(limits, stage)).collect();
-    of_pipeline(&pipeline, &of_training(), &limits, search)
+    let memory: Vec<f64> = plan.stages.iter().map(|stage| family::of(workload).memory_limit(limits, stage)).collect();
+    let mut rows = of_pipeline(&pipeline, &of_training(), &memory, search)?;
+    if workload.mixed().is_some_and(|profile| !runs_in_engines(profile, limits, plan)) {
+        rows.iter_mut().for_each(|row| row.engines.clear());
+    }
+    Ok(rows)
+}
+
+/// True if engines can run a plan on several kinds of devices: that of a model, with one tensor degree and one rule of
+/// recomputation.
+fn runs_in_engines(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> bool {
+    let pipeline = layout::pipeline(profile, limits, plan);
+    profile.model().is_some() && pipeline.is_ok_and(|pipeline| pipeline.is_uniform())
 }
 
 /// Built-in schedules of training, in display order.

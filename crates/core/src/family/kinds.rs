@@ -87,8 +87,11 @@ impl KindCount {
             let form = || format!("`{}` is no number of devices of a kind; write 16xh100,32xa100-80", printable(part));
             let (count, id) = part.split_once(['x', 'X', '*']).ok_or_else(form)?;
             let (id, price) = id.split_once(':').map_or((id, None), |(id, price)| (id, Some(price)));
-            let price_per_hour =
-                price.map(|price| price.trim().parse().ok().filter(price_is_possible).ok_or_else(form));
+            let price_per_hour = price.map(|price| {
+                let form =
+                    || format!("`{}` is no price of a device for an hour: write {count}x{id}:2.50", printable(price));
+                price.trim().parse().ok().filter(price_is_possible).ok_or_else(form)
+            });
             kinds.push(KindCount {
                 id: id.trim().to_ascii_lowercase(),
                 count: units::parse_count(count.trim()).map_err(|_| form())?,

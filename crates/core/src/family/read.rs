@@ -13,7 +13,12 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{kinds::{self, KindCount}, operators::operator_parts, pipeline::result_file, placement::split_file};
+use super::{
+    kinds::{self, KindCount},
+    operators::operator_parts,
+    pipeline::result_file,
+    placement::split_file,
+};
 use crate::{
     cluster::{
         GivenLimits, Limits,
@@ -80,10 +85,8 @@ impl LoadedPlan {
     pub fn at_its_prices(&self, workload: &Workload) -> Workload {
         let own = KindCount::of(workload);
         let said = |id: &str| self.kinds.iter().find(|kind| kind.id == id).and_then(|kind| kind.price_per_hour);
-        let priced = |kind: &KindCount| KindCount {
-            price_per_hour: said(&kind.id).or(kind.price_per_hour),
-            ..kind.clone()
-        };
+        let priced =
+            |kind: &KindCount| KindCount { price_per_hour: said(&kind.id).or(kind.price_per_hour), ..kind.clone() };
         let priced: Vec<KindCount> = own.iter().map(priced).collect();
         let again = (priced != own).then(|| kinds::over(workload, &priced).ok());
         again.flatten().unwrap_or_else(|| workload.clone())
@@ -426,7 +429,12 @@ fn of_this_workload(workload: &Workload, part: &RawWorkload, source: &str) -> Re
         };
         let there = if own.is_empty() { "one kind of device".into() } else { text(&own) };
         let problem = format!("is {}, but {} has {there}", text(&part.kinds), workload.name);
-        let repair = format!("give --devices {}", text(&part.kinds));
+        let priced = part.kinds.iter().map(|kind| KindCount {
+            id: printable(&kind.id),
+            count: kind.devices,
+            price_per_hour: kind.price_per_hour,
+        });
+        let repair = format!("give --devices {}", KindCount::list(&priced.collect::<Vec<_>>()));
         return Err(LoadError::at(source, "workload.kinds", problem, repair));
     }
     Ok(())

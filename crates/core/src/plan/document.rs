@@ -137,6 +137,12 @@ pub struct CostPart {
     /// Time between two checkpoints with the largest goodput, seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_every_s: Option<f64>,
+    /// Price of the plan's devices for an hour, for devices of several kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_hour: Option<f64>,
+    /// Cost of a simulated iteration with its traffic, without failures, for devices of several kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_iteration: Option<f64>,
 }
 
 impl CostPart {

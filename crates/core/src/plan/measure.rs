@@ -129,7 +129,7 @@ impl Measure {
             Measure::MaxLoad | Measure::SeparateMaxima | Measure::Latency { .. } => "ms",
             Measure::Speedup(_) => "x",
             Measure::OperatorCost(_) => "operations",
-            Measure::IterationCost => "price",
+            Measure::IterationCost => "currency",
         }
     }
 

@@ -224,10 +224,16 @@ fn check_options(problem: &Problem) -> Result<(), OptionError> {
             "engine" => {
                 format!("--stack {id} means {engine} (--stack torchtitan is torchtitan, all others are Megatron-LM)")
             }
+            "minimise" | "most_seconds" | "most_per_hour" | "most_cost" => {
+                "prices are those of kinds, so write --devices 16xh100:2.50 for one kind too".into()
+            }
             _ => "its layouts are those of the engine named by --stack".into(),
         };
         let workload = format!("a model to be trained: {why}");
         return Err(OptionError::Ignored { planner: DECLARATION.info.id.into(), name: spec.name.into(), workload });
+    }
+    if let Some(profile) = problem.workload.mixed() {
+        return mixed::check_prices(problem, profile);
     }
     match settings.engine.filter(|_| problem.workload.piper().is_some()) {
         Some(runner) => engine::check(problem, runner, settings),

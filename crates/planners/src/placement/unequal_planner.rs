@@ -78,11 +78,20 @@ pub(super) fn plan_contiguous(
             }
         }
         None if outcome.status == Status::Cancelled => {}
+        None if found.too_many.is_some() => {
+            let sets = found.too_many.unwrap_or_default();
+            return Outcome::refused(format!(
+                "{sets} sets at which a pipeline can be cut are too many to search on {}, and no split along one order \
+                 was found: allow fewer devices, or take --planner placement-local-search.",
+                devices(problem, limits)
+            ));
+        }
         None => {
             outcome.status = Status::Infeasible;
             let splits = if found.proven { "contiguous split" } else { "split along one order" };
+            let among = found.among.map_or_else(String::new, |among| format!(" {among}"));
             let on = devices(problem, limits);
-            let explanation = format!("No {splits} fits on {on}.");
+            let explanation = format!("No {splits}{among} fits on {on}.");
             outcome.infeasible =
                 Some(Infeasible { limits: vec![LimitKind::Memory], explanation, ..Infeasible::default() });
         }

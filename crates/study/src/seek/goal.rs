@@ -84,7 +84,12 @@ impl Goal {
         let word = word.trim();
         let figure = figure(word, measure).ok_or_else(|| GoalError {
             message: format!("plans measured by {} have no figure `{word}`", measure.name()),
-            repair: format!("figures are {}", names(measure, false).join(", ")),
+            repair: match (measure, word) {
+                (Measure::PipelineTime, "cost" | "iteration_cost") => {
+                    "limit it with --set most_cost=0.1, or minimise it with --set minimise=cost".into()
+                }
+                _ => format!("figures are {}", names(measure, false).join(", ")),
+            },
         })?;
         let goal = Goal { figure, measure, at_most, value: 0.0 };
         let value = goal.read(value.trim()).map_err(|what| error(format!("the goal `{text}` has no value: {what}")))?;
@@ -119,6 +124,7 @@ impl Goal {
         match (self.figure, self.measure.unit()) {
             (GoalFigure::Planned, "s") | (GoalFigure::SampleTime | GoalFigure::BatchTime, _) => seconds(),
             (GoalFigure::Planned, "ms") => number(text).or_else(|_| Ok(seconds()? / SECONDS)),
+            (GoalFigure::Planned, "currency") => number(text.trim_start_matches(['$', '€'])),
             (GoalFigure::Planned, "x") => number(text.strip_suffix('x').unwrap_or(text)),
             (GoalFigure::Planned, _) => number(text).or_else(|_| units::parse_flops(text).map_err(|e| e.to_string())),
             (GoalFigure::Throughput, _) => number(text.split('/').next().unwrap_or(text).trim_end_matches("samples")),
@@ -274,7 +280,13 @@ impl Goal {
 const COMPARISON_TOLERANCE: f64 = 1e-12;
 
 fn figure(word: &str, measure: Measure) -> Option<GoalFigure> {
-    if word == measure.name() {
+    // On several kinds of devices, these are what the planner minimises.
+    let short = match measure {
+        Measure::PipelineTime => Measure::IterationTime.name(),
+        Measure::IterationCost => "cost",
+        measure => measure.name(),
+    };
+    if word == measure.name() || word == short {
         return Some(GoalFigure::Planned);
     }
     if word == Measure::TimePerSample.name() {

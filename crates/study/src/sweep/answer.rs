@@ -2,10 +2,11 @@
 
 use crate::compare::SimulatedFigures;
 use plantui_core::{
-    plan::{Plan, Score, document::MappingPart},
+    family::{self, mixed::prices::PlanPrices},
+    plan::{Plan, Score, Stage, document::MappingPart},
     units,
 };
-use plantui_planners::{Fault, Outcome, REPORT, Status};
+use plantui_planners::{Fault, Outcome, Problem, REPORT, Status};
 
 /// Planner's objective at a point.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,6 +33,7 @@ fn show(name: &str, unit: &str, value: f64) -> String {
         ("ms", _) => units::seconds(value / 1e3),
         ("operations", _) => units::operations(value),
         ("x", _) => format!("{}x", units::number(value)),
+        ("currency", _) => units::number(value),
         (unit, _) => format!("{} {unit}", units::number(value)),
     }
 }
@@ -62,8 +64,11 @@ pub struct PointResult {
     pub stages: Option<usize>,
     /// Number of devices that it uses.
     pub devices_used: Option<u32>,
-    /// Layout of the plan in the notation of `--parallel`, if it is of a model to be trained; else empty.
+    /// Layout of the plan in the notation of `--parallel`, if it is of a model to be trained, or its stages by kind of
+    /// device; else empty.
     pub layout: String,
+    /// Prices of the plan, if it is on kinds of devices that have some.
+    pub prices: Option<PlanPrices>,
     /// Simulated figures of the plan.
     pub simulated: Option<PointSimulation>,
     /// Wall-clock seconds of planning.
@@ -168,6 +173,7 @@ impl ChartFigure {
 impl PointResult {
     /// Answer for a planner's outcome.
     pub(super) fn new(
+        problem: &Problem,
         outcome: &Outcome,
         score: Option<&Score>,
         simulated: Option<Result<SimulatedFigures, String>>,
@@ -184,6 +190,7 @@ impl PointResult {
             (None, None) if outcome.status == Status::Cancelled => "stopped before a plan was found".into(),
             (None, None) => "no plan".into(),
         };
+        let plan = outcome.plan.as_ref();
         PointResult {
             status: outcome.status,
             objective: score.map(|score| PointObjective {
@@ -192,9 +199,10 @@ impl PointResult {
                 value: score.value,
             }),
             bound: outcome.lower_bound.filter(|bound| bound.is_finite()),
-            stages: outcome.plan.as_ref().map(|plan| plan.stages.len()),
-            devices_used: outcome.plan.as_ref().map(Plan::devices_used),
-            layout: outcome.plan.as_ref().and_then(Plan::configuration).map(ToString::to_string).unwrap_or_default(),
+            stages: plan.map(|plan| plan.stages.len()),
+            devices_used: plan.map(Plan::devices_used),
+            layout: plan.map(|plan| layout(problem, plan)).unwrap_or_default(),
+            prices: plan.and_then(|plan| PlanPrices::of(&problem.workload, &problem.limits, plan)),
             simulated: simulated.map(|simulated| PointSimulation {
                 iteration_s: simulated.iteration_s,
                 samples_per_s: simulated.samples_per_s,
@@ -209,8 +217,8 @@ impl PointResult {
     }
 
     /// Answer for a planner that failed.
-    pub(super) fn failed(fault: Fault, seconds: f64) -> Self {
-        let nothing = PointResult::new(&Outcome::new(Status::Cancelled), None, None, seconds);
+    pub(super) fn failed(problem: &Problem, fault: Fault, seconds: f64) -> Self {
+        let nothing = PointResult::new(problem, &Outcome::new(Status::Cancelled), None, None, seconds);
         PointResult { why: format!("a bug of plantui: {fault}; {REPORT}"), fault: Some(fault), ..nothing }
     }
 
@@ -218,6 +226,19 @@ impl PointResult {
     pub fn has_plan(&self) -> bool {
         self.objective.is_some()
     }
+}
+
+/// Layout of a plan: its degrees, or its stages by kind of device.
+fn layout(problem: &Problem, plan: &Plan) -> String {
+    let family = family::of(&problem.workload);
+    if let Some(configuration) = plan.configuration() {
+        return configuration.to_string();
+    }
+    let on = |stage: &Stage| {
+        let kind = family.stage_kind(stage)?;
+        Some(format!("{}x{kind} ({} x {})", stage.device_count(), stage.data_parallel, stage.tensor_parallel))
+    };
+    plan.stages.iter().map(on).collect::<Option<Vec<_>>>().map_or_else(String::new, |stages| stages.join(", "))
 }
 
 #[cfg(test)]
@@ -238,7 +259,7 @@ mod tests {
         let problem = Problem { workload, limits, options: Options::defaults(planner.options()) };
         let outcome = planner.plan(&problem, &Search::default());
         let score = run::verified(planner, &problem, outcome.plan.as_ref().unwrap(), outcome.objective).unwrap();
-        let answer = PointResult::new(&outcome, Some(&score), Some(Err("not simulated: why".into())), 1.0);
+        let answer = PointResult::new(&problem, &outcome, Some(&score), Some(Err("not simulated: why".into())), 1.0);
         assert!(answer.has_plan() && answer.simulated.is_none() && answer.why == "not simulated: why");
     }
 }

@@ -92,11 +92,19 @@ impl Sweep {
         Ok(Sweep { workloads, series, along: None, axes, points, alone: false })
     }
 
-    /// Workload's name in tables: its own, or its source if two workloads share a name.
+    /// Workload's name in tables: its own, its source if two workloads share a name, or both if they share the source too.
     pub fn workload_label(&self, place: usize) -> String {
-        let workload = &self.workloads[place];
-        let shared = self.workloads.iter().filter(|other| other.name == workload.name).count() > 1;
-        if shared { workload.source.clone() } else { workload.name.clone() }
+        let Workload { name, source, .. } = self.workloads[place].as_ref();
+        let alone = |same: fn(&Workload) -> &String, own: &String| {
+            self.workloads.iter().filter(|other| same(other) == own).count() == 1
+        };
+        if alone(|other| &other.name, name) {
+            name.clone()
+        } else if alone(|other| &other.source, source) {
+            source.clone()
+        } else {
+            format!("{name} ({source})")
+        }
     }
 
     /// Names of the axes, the one along the chart first.

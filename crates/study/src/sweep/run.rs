@@ -113,7 +113,7 @@ impl TaskRun<'_> {
         let devices: Vec<u32> = self.task.iter().map(|&place| sweep.points[place].limits.devices).collect();
         if let Err(fault) = run::plan_many(planner, &problem(sweep, first), &devices, self) {
             for place in std::mem::take(&mut self.open) {
-                (self.report)(place, PointResult::failed(fault.clone(), 0.0));
+                (self.report)(place, PointResult::failed(&problem(sweep, first), fault.clone(), 0.0));
             }
         }
     }
@@ -121,16 +121,16 @@ impl TaskRun<'_> {
     /// Simulates and reports a checked plan, unless it was cut short.
     fn publish(&self, place: usize, run: Result<(Outcome, Option<Score>), Fault>, search: &Search) {
         let seconds = search.elapsed().as_secs_f64();
+        let point = &self.sweep.points[place];
+        let problem = problem(self.sweep, point);
         let (outcome, score) = match run {
             Ok(found) => found,
-            Err(fault) => return (self.report)(place, PointResult::failed(fault, seconds)),
+            Err(fault) => return (self.report)(place, PointResult::failed(&problem, fault, seconds)),
         };
         let whole = matches!(outcome.status, Status::Optimal | Status::Infeasible);
         if !whole && self.search.cancelled() {
             return;
         }
-        let point = &self.sweep.points[place];
-        let problem = problem(self.sweep, point);
         let simulated = outcome.plan.as_ref().map(|plan| {
             let Problem { workload, limits, .. } = &problem;
             let after = search.follow(LEAST_TIME);
@@ -139,7 +139,7 @@ impl TaskRun<'_> {
         if matches!(simulated, Some(Err(_))) && self.search.cancelled() {
             return;
         }
-        (self.report)(place, PointResult::new(&outcome, score.as_ref(), simulated, seconds));
+        (self.report)(place, PointResult::new(&problem, &outcome, score.as_ref(), simulated, seconds));
     }
 }
 

@@ -165,7 +165,15 @@ impl KindPipeline {
         let of_sequence =
             |ends: &[KindStage]| profile.traffic_cost_per_sequence(ends[0].kind, ends[1].kind, ends[0].layers.end);
         sequences(self.microbatches(), self.micro_batch, self.data)
-            * self.stages.windows(2).map(of_sequence).sum::<f64>()
+            * self.stages.windows(2).map(of_sequence).fold(0.0, |sum, cost| sum + cost)
+    }
+
+    /// True if all stages have one tensor degree and one rule of recomputation, as engines need.
+    pub fn is_uniform(&self) -> bool {
+        self.stages.iter().all(|stage| {
+            let first = &self.stages[0];
+            stage.tensor == first.tensor && stage.recompute == first.recompute
+        })
     }
 
     /// Iteration time, seconds, and cost of an iteration if its devices have prices. `None` if the profile lacks a kind

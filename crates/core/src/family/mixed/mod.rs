@@ -9,6 +9,7 @@ mod describe;
 mod dials;
 pub mod iteration;
 pub mod layout;
+pub mod prices;
 mod program;
 
 use std::collections::BTreeMap;

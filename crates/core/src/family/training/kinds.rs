@@ -147,9 +147,20 @@ fn suits(profile: &TrainingProfile) -> Result<(), String> {
     }
 }
 
+/// True unless a setting joins kinds or places of which there is one among these.
+pub fn joins_some(setting: &str, kinds: &[KindCount]) -> bool {
+    let several_places = || kinds.iter().any(|kind| kind.place() != kinds[0].place());
+    match setting {
+        "between_kinds" => kinds.len() > 1,
+        "between_places" | "latency_between_places" | "traffic_price" => several_places(),
+        _ => true,
+    }
+}
+
 /// Refuses settings that join kinds or places where there is one, and a price of traffic without those of the devices.
 fn places_suit(settings: &TrainingSettings, kinds: &[(Accelerator, KindCount)]) -> Result<(), String> {
-    if settings.between_kinds > 0.0 && kinds.len() < 2 {
+    let counts: Vec<KindCount> = kinds.iter().map(|(_, kind)| kind.clone()).collect();
+    if settings.between_kinds > 0.0 && !joins_some("between_kinds", &counts) {
         return Err("between_kinds is for several kinds of devices, and there is one: leave it out".into());
     }
     let of_places = [
@@ -157,9 +168,8 @@ fn places_suit(settings: &TrainingSettings, kinds: &[(Accelerator, KindCount)]) 
         ("latency_between_places", settings.places_latency_s),
         ("traffic_price", settings.traffic_price),
     ];
-    let here = kinds.first().map(|(_, kind)| kind.place());
     let Some((name, _)) = of_places.into_iter().find(|(_, value)| *value > 0.0) else { return Ok(()) };
-    if kinds.iter().all(|(_, kind)| Some(kind.place()) == here) {
+    if !joins_some(name, &counts) {
         return Err(format!(
             "{name} is for several places, and there is one: write --devices 16xh100@east,16xh100@west"
         ));

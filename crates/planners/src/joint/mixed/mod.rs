@@ -20,11 +20,11 @@ use plantui_core::{
     },
     plan::{Measure, Plan},
     search::Search,
-    workload::mixed::{MixedProfile, TimeRule},
+    workload::mixed::{DeviceKind, MixedProfile, TimeRule},
 };
 
-use super::settings::JointSettings;
-use crate::{Alternative, Infeasible, Outcome, Status, pipeline_options::Recompute};
+use super::settings::{JointSettings, OPTIONS};
+use crate::{Alternative, Infeasible, OptionError, OptionSpec, Outcome, Problem, Status, pipeline_options::Recompute};
 use case::Case;
 use labels::{Labels, MOST_KINDS};
 
@@ -327,14 +327,38 @@ fn cheaper(
     front
 }
 
+/// Refuses options on the cost if a kind has no price.
+///
+/// # Errors
+/// [`OptionError::Unsuited`] with the kind.
+pub(super) fn check_prices(problem: &Problem, profile: &MixedProfile) -> Result<(), OptionError> {
+    let options = &problem.options;
+    let names = ["minimise", "most_per_hour", "most_cost"];
+    let set = |spec: &&OptionSpec| options.get(spec.name).is_some_and(|value| value != spec.default_value());
+    let asked = OPTIONS.iter().filter(|spec| names.contains(&spec.name)).find(set);
+    let Some((spec, DeviceKind { id, count, .. })) = asked.zip(unpriced(profile)) else { return Ok(()) };
+    Err(OptionError::Unsuited {
+        workload: problem.workload.name.clone(),
+        name: spec.name.into(),
+        value: options.get(spec.name).map_or_else(String::new, |value| value.text()),
+        why: format!("{id} has no price"),
+        repair: format!("write --devices {count}x{id}:PRICE, for an hour"),
+    })
+}
+
+/// First kind with devices and without a price.
+fn unpriced(profile: &MixedProfile) -> Option<&DeviceKind> {
+    profile.kinds.iter().find(|kind| kind.count > 0 && kind.price_per_hour.is_none())
+}
+
 /// Plans a batch under limits, with the planner's settings.
 pub(super) fn outcome(profile: &MixedProfile, limits: &Limits, settings: &JointSettings, search: &Search) -> Outcome {
     let (batch, space) = (limits.samples(), MixedSpace::of(settings, limits));
     let limited = space.most_per_hour.is_finite() || space.most_cost.is_finite();
-    let capped = limited || space.goal == MixedGoal::Cost || settings.lists_cheaper;
-    if let Some(kind) = profile.kinds.iter().find(|kind| capped && kind.count > 0 && kind.price_per_hour.is_none()) {
-        let id = &kind.id;
-        return Outcome::refused(format!("{id} has no price: write --devices {}x{id}:PRICE, for an hour.", kind.count));
+    if (limited || space.goal == MixedGoal::Cost || settings.lists_cheaper)
+        && let Some(DeviceKind { id, count, .. }) = unpriced(profile)
+    {
+        return Outcome::refused(format!("{id} has no price: write --devices {count}x{id}:PRICE, for an hour."));
     }
     let found = match plan(profile, batch, &space, search) {
         Ok(found) => found,
