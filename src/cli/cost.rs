@@ -15,8 +15,6 @@ use crate::{
     workload::{TrainingProfile, Workload, mixed::MixedProfile},
 };
 
-/// Seconds of an hour.
-const HOUR: f64 = 3600.0;
 /// Time to write a checkpoint if none is given, seconds.
 const CHECKPOINT_S: f64 = 60.0;
 /// Time to restart after a failure if none is given, seconds.
@@ -208,7 +206,7 @@ impl PlanRate {
     /// Cost of an iteration, its traffic included, if the kinds have prices.
     fn iteration_cost(&self) -> Option<f64> {
         let samples = self.samples_per_s * self.iteration_s;
-        self.prices.map(|prices| prices.per_hour * self.iteration_s / HOUR + prices.traffic * samples)
+        self.prices.map(|prices| prices.of_iteration(self.iteration_s, samples))
     }
 }
 
@@ -267,7 +265,9 @@ impl TrainingCost {
         let price = rate.prices.map(|prices| prices.per_hour / rate.devices as f64).or(self.args.price);
         let args = CostArgs { price, ..self.args.clone() };
         let mut cost = args.of(rate.samples_per_s * self.tokens, rate.devices)?;
-        let traffic = rate.prices.map_or(0.0, |prices| prices.traffic) / self.tokens;
+        // What failures undo is sent again.
+        let again = self.args.failures(rate.devices).map_or(0.0, |failures| failures.repeated());
+        let traffic = rate.prices.map_or(0.0, |prices| prices.traffic) / self.tokens * (1.0 + again);
         cost.per_billion = cost.per_billion.map(|amount| amount + 1e9 * traffic);
         cost.total = cost.total.zip(self.args.tokens).map(|(amount, tokens)| amount + tokens * traffic);
         let (per_hour, per_iteration) = (rate.prices.map(|prices| prices.per_hour), rate.iteration_cost());

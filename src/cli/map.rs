@@ -226,6 +226,7 @@ impl MapReport {
             stages: stage_parts(workload, plan, Some(score)),
             configuration: plan.configuration().map(ConfigurationPart::from),
             configurations: vec![],
+            cheaper: vec![],
             prediction: family::of(workload).prediction(limits, plan),
             cost: None,
             operators: family::operators::operator_parts(workload, plan),

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use plantui_core::{
     cluster::Limits,
-    family::{self, operators::operator_parts},
+    family::{self, mixed::prices::PlanPrices, operators::operator_parts},
     plan::{
         Score,
         configuration::ConfigurationPart,
         document::{
-            Document, ExecutionPart, InfeasiblePart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart, limits_part,
-            stage_parts,
+            CheaperPart, Document, ExecutionPart, InfeasiblePart, ObjectivePart, PlannerPart, SCHEMA, SimulationPart,
+            limits_part, stage_parts,
         },
     },
     simulate::{Pipeline, Schedule, Setup, SimulatorSetting, SimulatorSettings, Timeline},
@@ -131,6 +131,7 @@ pub fn document(run: &ReportedRun<'_>) -> Document {
         stages: outcome.plan.as_ref().map(|plan| stage_parts(workload, plan, score)).unwrap_or_default(),
         configuration: outcome.plan.as_ref().and_then(|plan| plan.configuration().map(ConfigurationPart::from)),
         configurations: outcome.alternatives.iter().filter_map(Alternative::part).collect(),
+        cheaper: cheaper(workload, limits, outcome),
         prediction: outcome.plan.as_ref().and_then(|plan| family::of(workload).prediction(limits, plan)),
         cost: None,
         operators: outcome.plan.as_ref().map(|plan| operator_parts(workload, plan)).unwrap_or_default(),
@@ -143,6 +144,23 @@ pub fn document(run: &ReportedRun<'_>) -> Document {
         stats,
         notes,
     }
+}
+
+/// Plans on several kinds of devices that are cheaper the slower they are; empty unless they were asked for.
+fn cheaper(workload: &Workload, limits: &Limits, outcome: &Outcome) -> Vec<CheaperPart> {
+    if outcome.alternatives.len() < 2 {
+        return vec![];
+    }
+    let part = |other: &Alternative| {
+        let prices = PlanPrices::of(workload, limits, &other.plan)?;
+        Some(CheaperPart {
+            iteration_s: other.value,
+            cost: prices.of_iteration(other.value, limits.samples().into()),
+            price_per_hour: prices.per_hour,
+            stages: stage_parts(workload, &other.plan, None),
+        })
+    };
+    outcome.alternatives.iter().filter_map(part).collect()
 }
 
 /// Simulation part of the document.

@@ -290,13 +290,12 @@ pub fn read(text: &str) -> Result<SweepTable, SweepTableError> {
     }
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| at(&error))?;
-    let without = |left_out: &[&str]| {
-        header.iter().eq(COLUMNS.into_iter().filter(|name| !OPTIONAL.contains(name) && !left_out.contains(name)))
-    };
-    if without(&LATER) {
+    let without =
+        |left_out: &[&str]| -> Vec<&str> { COLUMNS.into_iter().filter(|name| !left_out.contains(name)).collect() };
+    if header.iter().filter(|name| !OPTIONAL.contains(name)).eq(without(&[&LATER[..], &OPTIONAL].concat())) {
         return Err(SweepTableError::Older { lacks: LATER.join(", ") });
     }
-    if header.iter().ne(COLUMNS) && !without(&[]) {
+    if header.iter().ne(COLUMNS) && header.iter().ne(without(&OPTIONAL)) {
         return Err(SweepTableError::OtherColumns);
     }
     let names: csv::StringRecord = header.iter().skip(KEYS).collect();

@@ -58,6 +58,7 @@ impl CheckedPlan<'_> {
             stages: stage_parts(workload, plan, Some(score)),
             configuration: plan.configuration().map(ConfigurationPart::from),
             configurations: vec![],
+            cheaper: vec![],
             prediction: family::of(workload).prediction(limits, plan),
             cost: None,
             operators: vec![],

@@ -55,6 +55,9 @@ pub struct Document {
     /// Best configurations found, and the Pareto-optimal ones in time and memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub configurations: Vec<ConfigurationPart>,
+    /// Plans on several kinds of devices that are cheaper the slower they are, the fastest first, if they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cheaper: Vec<CheaperPart>,
     /// Prediction for the configuration, in the field's figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prediction: Option<PredictionPart>,
@@ -88,6 +91,20 @@ pub struct Document {
     /// Assumptions.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// Plan that is cheaper than faster ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CheaperPart {
+    /// Planned iteration time, seconds.
+    pub iteration_s: f64,
+    /// Cost of an iteration.
+    pub cost: f64,
+    /// Price of its devices for an hour.
+    pub price_per_hour: f64,
+    /// Stages, first to last.
+    pub stages: Vec<StagePart>,
 }
 
 /// Prediction for a training plan: rates of the simulated iteration, and the error of such predictions.

@@ -1,6 +1,6 @@
 //! Words and columns of layers with costs on several kinds of devices.
 
-use super::layout;
+use super::{iteration::sequences, layout};
 use crate::{
     cluster::Limits,
     family::{
@@ -112,10 +112,14 @@ impl Describe for MixedProfile {
         let taken = pipeline.devices(self.kinds.len());
         let of = |(kind, &taken): (usize, &u64)| {
             let own = &self.kinds[kind];
-            format!("{taken} of {} {}", own.count, own.id)
+            (own.count > 0).then(|| format!("{taken} of {} {}", own.count, own.id))
         };
-        let taken: Vec<String> = taken.iter().enumerate().map(of).collect();
+        let taken: Vec<String> = taken.iter().enumerate().filter_map(of).collect();
         let (d, size, m) = (pipeline.data, pipeline.micro_batch, pipeline.microbatches());
+        let filled = sequences(m, size, d);
+        let filled = (filled > f64::from(pipeline.batch)).then(|| {
+            format!("{filled} sequences an iteration for a batch of {}: every microbatch is full", pipeline.batch)
+        });
         let priced = pipeline.time_and_cost(self).and_then(|(seconds, cost)| {
             let (cost, per_hour) = (cost?, pipeline.price_per_hour(self)?);
             let traffic = match pipeline.traffic_cost(self) {
@@ -132,7 +136,7 @@ impl Describe for MixedProfile {
             units::counted(size as usize, "sequence"),
             taken.join(", ")
         );
-        [layout].into_iter().chain(priced).collect()
+        [layout].into_iter().chain(filled).chain(priced).collect()
     }
 
     fn plan_figures(&self, limits: &Limits, plan: &Plan) -> Vec<FamilyFigure> {
