@@ -507,11 +507,12 @@ fn a_cost_plan_without_prices_is_not_measured_in_seconds() {
     let told = "takes a cost of 0.0711/iteration under its own limits, a cost of 0.1422/iteration under these";
     assert!(code == 0 && out.contains(told), "{out}{err}");
     // A plan that was made without prices has no cost.
-    let without = planned(&folder, &[]);
-    let text = fs::read_to_string(&without).unwrap().replace("pipeline_time", "iteration_cost");
-    fs::write(&without, text).unwrap();
-    let (code, out, err) = run(&["check", "llama-3-8b", &without]);
-    assert!(code != 0 && (out.clone() + &err).contains("iteration_cost") | out.contains("price"), "{out}{err}");
+    let text = fs::read_to_string(&plan).unwrap();
+    let without = text.replace("\"price_per_hour\": 2.5", "\"price_per_hour\": null");
+    assert_ne!(without, text);
+    fs::write(&plan, without).unwrap();
+    let (code, out, err) = run(&["check", "llama-3-8b", &plan]);
+    assert!(code == 1 && !out.contains("a cost of 6.") && out.contains("needs the price of each kind"), "{out}{err}");
 }
 
 #[test]
