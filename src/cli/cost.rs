@@ -8,7 +8,7 @@ use crate::{
     cli::Failure,
     cluster::{Limits, goodput::Failures},
     config::{self, Config},
-    family::mixed::prices::PlanPrices,
+    family::{kinds::KindCount, mixed::prices::PlanPrices, platform::Platform},
     folders,
     plan::Plan,
     units,
@@ -250,7 +250,7 @@ impl TrainingCost {
             return Err(Failure::refused("--price is for one kind of device, and there are several", repair));
         }
         args.needs_failures()?;
-        let priced = profile.kinds.iter().all(|kind| kind.count == 0 || kind.price_per_hour.is_some());
+        let priced = KindCount::have_prices(&profile.kind_counts());
         let given = *args != CostArgs::default();
         Ok((given || priced).then(|| TrainingCost {
             args: args.clone(),

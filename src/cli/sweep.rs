@@ -196,6 +196,11 @@ impl SweepArgs {
             Some(paper) => self.study(paper)?,
             None => self.grid()?,
         };
+        let priced = |workload: &Arc<Workload>| KindCount::have_prices(&KindCount::of(workload));
+        if self.output.figure.as_deref() == Some(ChartFigure::Cost.id()) && !sweep.workloads.iter().any(priced) {
+            let repair = "write them in --devices, such as 16xh100:2.50,32xa100-80:1.20";
+            return Err(Failure::refused("--figure cost is for devices with prices", repair));
+        }
         let mut sweep = Sweep { alone: sweep.alone || self.lines.alone, ..sweep };
         if sweep.points.len() > MOST_POINTS {
             let message = format!("these are {} points, more than {MOST_POINTS}", sweep.points.len());

@@ -555,6 +555,11 @@ fn a_sweep_tells_what_each_cluster_costs() {
     fs::write(&table, older.join("\n")).unwrap();
     let (code, out, err) = sweep(&["--devices", two, "--resume", &table]);
     assert!(code == 0 && out.contains("2 of them from the file"), "{out}{err}");
+    let along = ["sweep", "llama-3-8b", "--batch", "64,128", "--figure", "cost", "--devices"];
+    let (code, out, err) = run(&[&along[..], &[one]].concat());
+    assert!(code == 0 && out.contains("cost of an iteration by batch") && out.contains("0.0711"), "{out}{err}");
+    let (code, _, err) = run(&[&along[..], &["16xh100"]].concat());
+    assert!(code == 2 && err.contains("--figure cost is for devices with prices"), "{err}");
     // Clusters without prices beside one with.
     let (code, out, err) = sweep(&["--devices", "8xh100"]);
     assert!(

@@ -70,6 +70,11 @@ impl KindCount {
         of(workload).kind_counts()
     }
 
+    /// True if there are kinds, and all that have devices have a price.
+    pub fn have_prices(kinds: &[KindCount]) -> bool {
+        !kinds.is_empty() && kinds.iter().all(|kind| kind.count == 0 || kind.price_per_hour.is_some())
+    }
+
     /// Number of devices of all kinds together.
     pub fn sum(kinds: &[KindCount]) -> u32 {
         kinds.iter().fold(0, |sum, kind| sum.saturating_add(kind.count))

@@ -99,11 +99,13 @@ pub enum ChartFigure {
     Devices,
     /// Time spent planning.
     Seconds,
+    /// Cost of a simulated iteration, on kinds of devices with prices.
+    Cost,
 }
 
 impl ChartFigure {
     /// All figures, the objective first.
-    pub const ALL: [ChartFigure; 7] = [
+    pub const ALL: [ChartFigure; 8] = [
         ChartFigure::Objective,
         ChartFigure::Iteration,
         ChartFigure::Throughput,
@@ -111,6 +113,7 @@ impl ChartFigure {
         ChartFigure::Memory,
         ChartFigure::Devices,
         ChartFigure::Seconds,
+        ChartFigure::Cost,
     ];
 
     /// Id for flags.
@@ -123,6 +126,7 @@ impl ChartFigure {
             ChartFigure::Memory => "memory",
             ChartFigure::Devices => "devices",
             ChartFigure::Seconds => "seconds",
+            ChartFigure::Cost => "cost",
         }
     }
 
@@ -136,6 +140,7 @@ impl ChartFigure {
             ChartFigure::Memory => "simulated peak memory",
             ChartFigure::Devices => "devices used",
             ChartFigure::Seconds => "planning time",
+            ChartFigure::Cost => "cost of an iteration",
         }
     }
 
@@ -150,6 +155,9 @@ impl ChartFigure {
             ChartFigure::Memory => simulated.map(|simulated| simulated.peak_memory_bytes),
             ChartFigure::Devices => answer.devices_used.map(f64::from),
             ChartFigure::Seconds => Some(answer.seconds),
+            ChartFigure::Cost => simulated.zip(answer.prices).map(|(simulated, prices)| {
+                prices.of_iteration(simulated.iteration_s, simulated.samples_per_s * simulated.iteration_s)
+            }),
         }
     }
 
@@ -166,6 +174,7 @@ impl ChartFigure {
             ChartFigure::Idle => units::percent(value),
             ChartFigure::Memory => units::bytes_beside(value, memory_limit),
             ChartFigure::Devices => format!("{value:.0}"),
+            ChartFigure::Cost => units::number(value),
         }
     }
 }

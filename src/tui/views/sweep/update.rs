@@ -8,6 +8,7 @@ use tui_input::{Input, backend::crossterm::EventHandler};
 use super::state::{Lines, Swept};
 use crate::{
     cluster::LimitKind,
+    family::kinds::KindCount,
     planner::{self, OptionKind, OptionValue, Problem, Search},
     study::sweep::{
         ChartFigure, LimitValues, PointResult, Series, Sweep, SweepPoint,
@@ -102,7 +103,9 @@ impl Model {
                 self.tell_scales();
             }
             Action::SweepFigure => {
-                state.figure = (state.figure + 1) % ChartFigure::ALL.len();
+                // The cost is the last one, and only kinds with prices have it.
+                let priced = KindCount::have_prices(&KindCount::of(&self.session.workload));
+                state.figure = (state.figure + 1) % (ChartFigure::ALL.len() - usize::from(!priced));
                 self.draw_sweep_anew();
                 let title = self.views.sweep.swept.as_ref().map(|swept| swept.chart.y_title()).unwrap_or_default();
                 self.message = Some((Tone::Done, format!("drawn: {title}")));
