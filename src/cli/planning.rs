@@ -46,6 +46,7 @@ impl PlanningTask {
         let limits = resolve(&workload, limits)?;
         let planner = choose(args.planner.as_deref(), &workload)?;
         let id = planner.info().id;
+        training_input::without_model(&workload, planner, &args.settings)?;
         // Planners that search on routes, or have an option for them, do not need a bandwidth instead.
         let own = planner.declaration().searches_routes || planner.options().iter().any(|spec| spec.name == "topology");
         let told = limit_args.topology.iter().filter(|_| !own && !family::of(&workload).has_platform());

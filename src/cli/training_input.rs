@@ -16,9 +16,10 @@ use crate::{
     family::{
         self, dial,
         kinds::KindCount,
-        training::{check, fabric},
+        training::{TrainingSettings, check, fabric},
     },
     plan::document::{KindPart, TrainingPart},
+    planner::Planner,
     units::{self, UnitError},
     workload::{Workload, WorkloadFormat, training::hardware::Fabric},
 };
@@ -263,6 +264,21 @@ fn part_of_plan<T: DeserializeOwned>(plan: &Path, pointer: &str) -> Result<Optio
     let document: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let document = document.get(0).unwrap_or(&document);
     Ok(document.pointer(pointer).cloned().and_then(|part| serde_json::from_value(part).ok()))
+}
+
+/// Refuses settings of a model to be trained that the workload does not have, unless they are options of the planner.
+pub(super) fn without_model(workload: &Workload, planner: &dyn Planner, settings: &[String]) -> Result<(), Failure> {
+    let of_models = |name: &str| TrainingSettings::NAMES.iter().any(|(own, _)| *own == name);
+    let option = |name: &str| planner.options().iter().any(|spec| spec.name == name);
+    let names = settings.iter().filter_map(|setting| setting.split_once('=').map(|(name, _)| name.trim()));
+    match names.into_iter().find(|name| of_models(name) && !option(name)) {
+        Some(name) if workload.training().is_none() && !family::of(workload).has_setting(name) => {
+            let problem =
+                format!("{name} is a setting of a model to be trained, and {} has times of its own", workload.name);
+            Err(Failure::refused(problem, "leave it out"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Applies the software settings among those of `--set` to a workload that has them; returns the others, which belong

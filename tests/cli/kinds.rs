@@ -130,6 +130,10 @@ fn what_kinds_cannot_do_is_refused_in_a_sentence() {
         (vec!["plan", "mixtral-8x7b", "--devices", KINDS], "mixtures of experts are planned on one kind"),
         (vec!["plan", "inputs/bert32a100.json", "--devices", KINDS], "has times of one kind of device"),
         (vec!["plan", "inputs/two-kinds.json", "--devices", KINDS], "has no times on h100, only on fast, slow"),
+        (
+            vec!["plan", "inputs/two-kinds.json", "--set", "between_places=1GB/s"],
+            "between_places is a setting of a model to be trained, and two-kinds has times of its own",
+        ),
         (vec!["plan", "llama-3-8b", "--devices", KINDS, "--planner", "dapple"], "it plans one kind of device"),
         (vec!["plan", "llama-3-8b", "--devices", KINDS, "--planner", "parmesan"], "it plans one kind of device"),
         (vec!["plan", "llama-3-8b", "--devices", KINDS, "--set", "schedule=zb-h1"], "all plans run 1F1B"),
