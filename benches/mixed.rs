@@ -69,6 +69,7 @@ fn cluster(counts: [u32; 2]) -> MixedProfile {
         rule: TimeRule::Stages,
         growth: 0.0,
         fixed_s: 0.0,
+        exposed: 1.0,
         origin: None,
         remarks: vec![],
     }

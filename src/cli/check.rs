@@ -393,7 +393,8 @@ impl CheckReport {
                 None if self.score.is_valid() => format!("under its own limits; takes {recomputed} under these"),
                 None => "not scored: only a plan that keeps every rule is scored".to_string(),
             };
-            line(text, format_args!("claims {}, {verdict}", measure.show(claimed)));
+            // Without prices a plan that is measured by its cost has a time alone.
+            line(text, format_args!("claims {}, {verdict}", self.loaded.plan.measure.show(claimed)));
         }
         if let Some(bound) = claim.lower_bound
             && claim.holds.is_some()

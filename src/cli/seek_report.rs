@@ -75,9 +75,10 @@ fn answer(sought: &SeekResult) -> String {
     };
     if sought.answer.is_none() {
         let (first, last) = (sought.curve.first(), sought.curve.last());
-        let ends = first
-            .zip(last)
-            .map(|(a, b)| format!("{} to {}", sought.describe_value(a.value), sought.describe_value(b.value)));
+        let ends = first.zip(last).map(|(a, b)| match a.value == b.value {
+            true => sought.describe_value(a.value),
+            false => format!("{} to {}", sought.describe_value(a.value), sought.describe_value(b.value)),
+        });
         return format!(
             "out of reach: of {} the nearest is {}, with {}",
             ends.unwrap_or_default(),

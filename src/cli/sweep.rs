@@ -164,9 +164,11 @@ impl SweepArgs {
     /// Price and length of the training of each workload.
     fn costs(&self, sweep: &Sweep) -> Result<Vec<Option<TrainingCost>>, Failure> {
         let given = self.cost != CostArgs::default();
-        if given && !self.output.json && (self.output.csv || sweep.series.len() > 1) {
-            let problem = "--price and --tokens add columns to the table of one planner, which is not printed here";
-            return Err(Failure::refused(problem, "use --json, or name one planner and leave out --csv"));
+        let several = sweep.series.len() > 1 || sweep.axes.len() + usize::from(sweep.workloads.len() > 1) > 1;
+        if given && !self.output.json && (self.output.csv || several) {
+            let problem = "tokens, prices and failures add columns to a table of one line, which is not printed here";
+            let repair = "use --json, or name one planner, vary one thing and leave out --csv";
+            return Err(Failure::refused(problem, repair));
         }
         sweep.workloads.iter().map(|workload| TrainingCost::of(&self.cost, workload)).collect()
     }

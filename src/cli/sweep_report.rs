@@ -215,7 +215,13 @@ fn side_by_side(text: &mut String, sweep: &Sweep, chart: &Chart, answers: &[Opti
         row.extend(marks.iter().map(|mark| match mark {
             None => String::new(),
             Some(mark) => match mark.y {
-                None => answers[mark.place].as_ref().map_or("", |answer| no_plan(answer, sweep, mark.place)).into(),
+                None => {
+                    let missing = |answer: &PointResult| match answer.has_plan() {
+                        true => "-",
+                        false => no_plan(answer, sweep, mark.place),
+                    };
+                    answers[mark.place].as_ref().map_or("", missing).into()
+                }
                 Some(y) => {
                     let star = best.is_some_and(|best| (y - best).abs() <= 1e-9 * best.abs());
                     format!("{}{}", if star { "*" } else { "" }, chart.show_y(y))

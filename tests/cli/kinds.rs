@@ -312,6 +312,20 @@ fn seek_finds_the_cheapest_plan_within_a_time_and_the_fastest_within_a_cost() {
         assert_eq!((&document["method"], &document["certainty"]), (&"one_plan".into(), &"proven".into()), "{out}");
         (document["answer"].as_f64().unwrap(), document["figure"].as_f64().unwrap())
     };
+    // More devices than the kinds have are not asked for.
+    let (code, out, _) = run(&[
+        "seek",
+        "llama-3-8b",
+        "--devices",
+        KINDS,
+        "--batch",
+        "128",
+        "--least",
+        "devices",
+        "--until",
+        "iteration_time<=3s",
+    ]);
+    assert!(code == 1 && out.contains("out of reach: of 48 devices the nearest is"), "{out}");
     let (cost, seconds) = seek("usd", "iteration_time<=6s");
     assert!(seconds <= 6.0, "{seconds}");
     let (fastest_s, within) = seek("iteration_time", &format!("cost<={cost}"));
@@ -534,6 +548,16 @@ fn transfers_between_places_use_their_links() {
     };
     let (slow, fast) = (used("1GB/s"), used("10GB/s"));
     assert!(fast > 0.0 && slow > 5.0 * fast, "{slow} and {fast}");
+    // A link that needs longer than the passes sets the pace: 32 microbatches of 16.78 MB for each rank.
+    let slow =
+        ["plan", "llama-3-70b", "--devices", "16xh100@a,16xh100@b", "--batch", "64", "--output", &plan, "--force"];
+    let (code, out, err) = run(&[&slow[..], &["--set", "between_places=5MB/s"]].concat());
+    assert!(code == 0 && out.contains("proof: optimal"), "{out}{err}");
+    let (_, out, err) = run(&["simulate", "llama-3-70b", &plan, "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+    let link = &document["links"][0];
+    let (busy_s, iteration_s) = (link["busy_s"].as_f64().unwrap(), document["iteration_s"].as_f64().unwrap());
+    assert!((32.0 * 16.78e6 / 5e6..iteration_s).contains(&busy_s), "{busy_s} of {iteration_s} s");
 }
 
 #[test]
@@ -564,6 +588,10 @@ fn a_sweep_tells_what_each_cluster_costs() {
     assert!(code == 0 && out.contains("cost of an iteration by batch") && out.contains("0.0711"), "{out}{err}");
     let (code, _, err) = run(&[&along[..], &["16xh100"]].concat());
     assert!(code == 2 && err.contains("--figure cost is for devices with prices"), "{err}");
+    let (code, out, err) = run(&[&along[..], &[one, "--devices", "8xh100"]].concat());
+    assert!(code == 0 && !out.contains("no plan"), "{out}{err}");
+    let (code, _, err) = run(&[&along[..], &[one, "--devices", "8xh100:2", "--tokens", "1T"]].concat());
+    assert!(code == 2 && err.contains("add columns to a table of one line"), "{err}");
     // Clusters without prices beside one with.
     let (code, out, err) = sweep(&["--devices", "8xh100"]);
     assert!(

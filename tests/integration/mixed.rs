@@ -391,6 +391,7 @@ fn random(random: &mut SplitMix) -> MixedProfile {
         rule,
         growth: below(2) / 10.0,
         fixed_s: below(3),
+        exposed: if below(2) == 0.0 { 1.0 } else { 0.5 },
         origin: None,
         remarks: vec![],
     }

@@ -278,6 +278,8 @@ pub struct MixedProfile {
     pub growth: f64,
     /// Time of an iteration that nothing changes, seconds.
     pub fixed_s: f64,
+    /// Share of a transfer that no pass hides, above 0 and at most 1. The times of the links are those of that share.
+    pub exposed: f64,
     /// Source of the costs, if it has those of other kinds, too.
     pub origin: Option<Box<MixedOrigin>>,
     /// Remarks on the figures, a sentence each.
@@ -412,6 +414,7 @@ mod tests {
             rule: TimeRule::Stages,
             growth: 0.0,
             fixed_s: 0.0,
+            exposed: 1.0,
             origin: None,
             remarks: vec![],
         };

@@ -198,6 +198,7 @@ impl SailorTables {
             rule: TimeRule::Sailor,
             growth: 0.0,
             fixed_s: 0.0,
+            exposed: 1.0,
             origin: Some(Box::new(MixedOrigin::Tables { tables: Arc::clone(self), model: asked.clone() })),
             remarks: REMARKS.map(String::from).to_vec(),
         };

@@ -6,6 +6,7 @@ use super::{SeekCertainty, SeekMethod, SeekProbe, SeekQuery, SeekResult, monoton
 use crate::run::Run;
 use plantui_core::{
     cluster::LimitKind,
+    family::kinds::KindCount,
     plan::{Measure, Score},
     search::Search,
     simulate::{LEAST_TIME, Setup},
@@ -163,7 +164,7 @@ impl SeekState<'_> {
     /// Finds the least value by doubling or halving from the current one, and then by bisection.
     fn halve(&mut self, now: f64) -> SeekCertainty {
         let kind = self.question.least;
-        let (least, most) = (places::least(kind, now), places::most(kind, now));
+        let (least, most) = (places::least(kind, now), places::most(kind, now).min(self.cap()));
         let Some(first) = self.probe(now) else { return stopped() };
         let (mut fails, mut holds) = (None, None);
         if first.reaches_goal {
@@ -267,10 +268,20 @@ impl SeekState<'_> {
         ))
     }
 
+    /// Largest value that can change a plan: of devices, those that the kinds have together.
+    fn cap(&self) -> f64 {
+        match &KindCount::of(&self.base.problem.workload)[..] {
+            [] => f64::INFINITY,
+            _ if self.question.least != LimitKind::Devices => f64::INFINITY,
+            kinds => f64::from(KindCount::sum(kinds)),
+        }
+    }
+
     /// Tests values upwards until one reaches the goal, then the values just below it.
     fn upwards(&mut self, values: Option<&[f64]>, now: f64) -> SeekCertainty {
         let kind = self.question.least;
-        let all = values.map_or_else(|| places::ladder(kind, now), <[f64]>::to_vec);
+        let mut all = values.map_or_else(|| places::ladder(kind, now), <[f64]>::to_vec);
+        all.retain(|value| *value <= self.cap());
         let (mut before, mut found) = (None, None);
         for &value in &all {
             let Some(step) = self.probe(value) else { return stopped() };

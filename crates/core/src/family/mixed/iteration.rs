@@ -2,8 +2,8 @@
 //!
 //! Stages are in a row. Each is on one kind with one tensor degree, and all have the same number of replicas. Of `m`
 //! microbatches, the first passes through all stages, and each other follows after the slowest stage's compute and
-//! transfers. The slowest gradient reduction and optimizer step end the iteration:
-//! `(m − 1) · max (compute + transfers) + Σ (compute + transfers) + max (update + reduction)` (after the simulator
+//! transfers, or after the time that a link needs for it. The slowest gradient reduction and optimizer step end the iteration:
+//! `(m − 1) · max (compute + transfers, link) + Σ (compute + transfers) + max (update + reduction)` (after the simulator
 //! of Sailor, SOSP 2025, whose own rules are [`TimeRule::Sailor`]). An iteration of `T` seconds costs
 //! `T / 3600 · Σ price of a device for an hour + Σ bytes between stages · price of a byte`. `O(stages + layers)`.
 
@@ -51,6 +51,8 @@ pub struct KindStageCost {
     pub activations_s: f64,
     /// Gradients to the stage before for a microbatch, seconds.
     pub gradients_s: f64,
+    /// Time that the busier of its links needs for a microbatch, hidden or not, seconds.
+    pub link_s: f64,
     /// Reduction of the gradients of an iteration, seconds.
     pub reduction_s: f64,
     /// Optimizer step, seconds.
@@ -69,6 +71,11 @@ impl KindStageCost {
     /// Compute and transfers of a microbatch, seconds.
     pub fn slot_s(&self) -> f64 {
         self.forward_s + self.backward_s + self.activations_s + self.gradients_s
+    }
+
+    /// Time between two microbatches, seconds: its links send one at a time.
+    pub fn period_s(&self) -> f64 {
+        self.slot_s().max(self.link_s)
     }
 
     /// Memory of a device, bytes.
@@ -121,6 +128,7 @@ impl KindPipeline {
             if gradients > 0.0 {
                 cost.gradients_s = gradients * to(index - 1, sent(profile.rule.sends_back(stage.layers.start)));
             }
+            cost.link_s = cost.activations_s.max(cost.gradients_s) / profile.exposed;
             let bytes: f64 = profile.gradient_bytes[stage.layers.clone()].iter().sum();
             cost.reduction_s = profile.links.all_reduce_s(bytes / f64::from(stage.tensor), sender(stage), self.data);
             Some(cost)
@@ -138,7 +146,7 @@ impl KindPipeline {
             TimeRule::Sailor => most(|cost| cost.update_s) + most(|cost| cost.reduction_s),
         };
         let devices = self.devices(profile.kinds.len()).iter().sum();
-        profile.whole_s(repeated * most(KindStageCost::slot_s) + through + end, devices)
+        profile.whole_s(repeated * most(KindStageCost::period_s) + through + end, devices)
     }
 
     /// Devices of each kind that the stages take.

@@ -24,12 +24,14 @@ pub(super) fn pipeline(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> 
                 all_reduce_s += cost.update_s;
                 update_s = 0.0;
             }
+            // A link that needs longer than the passes delays them.
+            let wait_s = (cost.period_s() - cost.slot_s()) / 2.0;
             let sends = pipeline.data > 1;
             let gradient_bytes: f64 = profile.gradient_bytes[stage.layers.clone()].iter().sum();
             PipelineStage {
-                forward_s: grown * (cost.forward_s + cost.activations_s),
-                backward_s: grown * (cost.backward_s + cost.gradients_s),
-                sends_s: [cost.activations_s, cost.gradients_s].map(|seconds| grown * seconds),
+                forward_s: grown * (cost.forward_s + cost.activations_s + wait_s),
+                backward_s: grown * (cost.backward_s + cost.gradients_s + wait_s),
+                sends_s: [cost.activations_s, cost.gradients_s].map(|seconds| grown * seconds / profile.exposed),
                 replicas: 1,
                 devices: stage.tensor,
                 all_reduce_s: grown * all_reduce_s,
@@ -59,7 +61,9 @@ pub(super) fn pipeline(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> 
         on_kinds: pipeline.stages.iter().any(|stage| stage.kind != pipeline.stages[0].kind),
         notes: vec![
             "one replica is simulated: all replicas of a stage are alike".into(),
-            "a transfer between stages follows the pass before it, and no pass hides it".into(),
+            "a transfer between stages follows the pass before it; schedules with more parts send more often, which is \
+             not counted"
+                .into(),
         ],
         ..Pipeline::default()
     }

@@ -62,6 +62,7 @@ pub fn profile(model: &TrainingProfile, kinds: &[(Accelerator, KindCount)]) -> R
         rule: TimeRule::Stages,
         growth: largest(|own| own.growth),
         fixed_s: largest(|own| own.fixed_s),
+        exposed: EXPOSED_TRANSFER,
         origin: Some(Box::new(MixedOrigin::Model(Box::new(model.clone())))),
         remarks: vec![
             "times on each kind are those of its data sheet; no run on several kinds was compared with them".into(),

@@ -83,6 +83,9 @@ struct RawMixedFile {
     /// Time of an iteration that nothing changes, seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     fixed_s: Option<f64>,
+    /// Share of a transfer that no pass hides, above 0; 1 by default. The times of the links are those of that share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exposed: Option<f64>,
     /// Command that made the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     provenance: Option<String>,
@@ -223,7 +226,7 @@ struct RawRing {
     machine: f64,
 }
 
-const TOP_LEVEL: [&str; 13] = [
+const TOP_LEVEL: [&str; 14] = [
     "schema",
     "batch",
     "kinds",
@@ -235,6 +238,7 @@ const TOP_LEVEL: [&str; 13] = [
     "rule",
     "growth",
     "fixed_s",
+    "exposed",
     "provenance",
     "assumptions",
 ];
@@ -433,6 +437,10 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
     }
     let growth = reader.not_negative(raw.growth.unwrap_or(0.0), "growth")?;
     let fixed_s = reader.not_negative(raw.fixed_s.unwrap_or(0.0), "fixed_s")?;
+    let exposed = reader.not_negative(raw.exposed.unwrap_or(1.0), "exposed")?;
+    if exposed == 0.0 || exposed > 1.0 {
+        return Err(reader.of.error("exposed", format!("is {exposed}"), "give a share above 0 and at most 1"));
+    }
     let batch = raw.batch.map(|batch| reader.count(batch, 1.0, f64::from(MOST_BATCH), "batch")).transpose()?;
     let names = raw.layers.iter().map(|Object(layer)| layer.name.as_deref().map(printable)).collect();
     let kinds = std::mem::take(&mut reader.kinds);
@@ -445,6 +453,7 @@ pub fn read(text: &str, source: &str, name: &str) -> Result<Workload, LoadError>
         rule,
         growth,
         fixed_s,
+        exposed,
         origin: None,
         remarks: vec![],
     };

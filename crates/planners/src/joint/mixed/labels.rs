@@ -25,7 +25,7 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Label {
-    /// Slowest stage but the first one placed, seconds.
+    /// Slowest stage but the first one placed, and slowest link, seconds.
     slowest_s: f64,
     /// Compute and transfers of all stages, seconds.
     through_s: f64,
@@ -174,8 +174,14 @@ impl<'a> Labels<'a> {
                 if rest == Rest::NEVER || !case.suits(own, first, end, placed + 1) {
                     continue;
                 }
-                let open_s =
-                    stage.compute_s(first, end) + case.sends_s(own, first, end, placed, later).iter().sum::<f64>();
+                let sends = case.sends_s(own, first, end, placed, later);
+                let open_s = stage.compute_s(first, end) + sends.iter().sum::<f64>();
+                // Links between this stage and the one after it.
+                let link_s = later.map_or(0.0, |later| {
+                    let [_, gradients] = case.factors(end, placed - 1);
+                    let back = gradients * case.types[later].send_s(case.profile.rule.sends_back(end), Some(own));
+                    sends[0].max(back) / case.profile.exposed
+                });
                 let reduction_s = stage.reduction_s(first, end);
                 let compute_left_s = case.compute_left_s(first, &left);
                 let crossing = later.map_or(0.0, |later| case.traffic_cost(own, later, end));
@@ -187,7 +193,7 @@ impl<'a> Labels<'a> {
                         gradients * (known.send_s(back, Some(own)) - known.send_s(back, None))
                     });
                     let longer = Label {
-                        slowest_s: label.slowest_s.max(label.open_s + more_s),
+                        slowest_s: label.slowest_s.max(label.open_s + more_s).max(link_s),
                         through_s: label.through_s + more_s + open_s,
                         reduction_s: label.reduction_s.max(reduction_s),
                         open_s,

@@ -88,6 +88,7 @@ pub(crate) fn text(workload: &Workload, profile: &MixedProfile) -> String {
         bucket_bytes,
         rule: (profile.rule == TimeRule::Sailor).then(|| "sailor".into()),
         growth: Some(profile.growth).filter(|growth| *growth > 0.0),
+        exposed: Some(profile.exposed).filter(|share| *share < 1.0),
         fixed_s: Some(profile.fixed_s).filter(|seconds| *seconds > 0.0),
         provenance: made.map(|made| made.made_by.clone()),
         assumptions: made.map_or_else(|| profile.remarks.clone(), |made| made.assumptions.clone()),
