@@ -220,7 +220,7 @@ impl LimitArgs {
         over_kinds(&workload, kinds, place)
     }
 
-    /// Loads the workload of a plan's file. Kinds in the flags without a price have that of the plan.
+    /// Loads the workload of a plan's file, on the kinds of the flags or of the plan.
     ///
     /// # Errors
     /// As [`LimitArgs::load`].
@@ -230,19 +230,22 @@ impl LimitArgs {
             self.training.load_for(workload, plan, self.topology.as_deref(), self.profile.facts().as_slice())?,
             plan,
         )?;
-        match self.kinds() {
-            Some(kinds) => {
-                let made_for = training_input::kinds_in_plan(plan)?;
-                let said = |id: &str| made_for.iter().find(|own| own.id == id).and_then(|own| own.price_per_hour);
-                let priced = |kind: &KindCount| KindCount {
-                    price_per_hour: kind.price_per_hour.or_else(|| said(&kind.id)),
-                    ..kind.clone()
-                };
-                let kinds: Vec<KindCount> = kinds.iter().map(priced).collect();
-                self.on_kinds(read, &kinds, "--devices")
-            }
-            None => self.on_kinds(read, &training_input::kinds_in_plan(plan)?, "workload.kinds of the plan"),
-        }
+        let made_for = training_input::kinds_in_plan(plan)?;
+        let own = KindCount::of(&read);
+        let price = |kinds: &[KindCount], id: &str| kinds.iter().find(|own| own.id == id)?.price_per_hour;
+        let (asked, given, place) = match self.kinds() {
+            Some(kinds) => (kinds, true, "--devices"),
+            None => (&made_for[..], false, "workload.kinds of the plan"),
+        };
+        // A price of the flags counts before that of the workload's file, and that before the plan's.
+        let priced = |kind: &KindCount| KindCount {
+            price_per_hour: (kind.price_per_hour.filter(|_| given))
+                .or_else(|| price(&own, &kind.id))
+                .or_else(|| price(&made_for, &kind.id)),
+            ..kind.clone()
+        };
+        let kinds: Vec<KindCount> = asked.iter().map(priced).collect();
+        self.on_kinds(read, &kinds, place)
     }
 
     /// The same without the topology.

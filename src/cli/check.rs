@@ -18,7 +18,7 @@ use crate::schemas::DocumentSchema;
 use crate::{
     cluster::{GivenLimits, Limits},
     export::plan_json,
-    family::{self, kinds::KindCount, read::LoadedPlan},
+    family::{self, read::LoadedPlan},
     plan::{
         Measure, Score, Violation,
         document::{ObjectivePart, SimulationPart, StagePart, WorkloadPart, limits_part, stage_parts},
@@ -246,18 +246,18 @@ impl CheckArgs {
         // Under other limits or prices a plan costs something else than its file says: its claims are judged under its
         // own.
         let own_limits = self.own_limits(workload, &loaded, &limits);
-        let priced = loaded.at_its_prices(workload);
-        let same_prices = KindCount::of(&priced) == KindCount::of(workload);
+        let repriced = loaded.at_its_prices(workload);
         let (claim, (contradictions, given_up)) = match own_limits {
-            Some(own) if own == limits && same_prices => {
+            Some(own) if own == limits && repriced.is_none() => {
                 let claim = Claim::judge(&loaded.claims, &score, true);
                 (claim, judged(workload, &limits, &loaded, (&score, simulation.as_ref()), &search))
             }
             Some(own) => {
-                let score = family::check(&priced, &own, &as_made.plan);
+                let priced = repriced.as_ref().unwrap_or(workload);
+                let score = family::check(priced, &own, &as_made.plan);
                 let simulation = simulated(&own, &as_made, &score, &mut warnings);
                 let claim = Claim::judge(&as_made.claims, &score, true).map(|claim| Claim { elsewhere: true, ..claim });
-                (claim, judged(&priced, &own, &as_made, (&score, simulation.as_ref()), &search))
+                (claim, judged(priced, &own, &as_made, (&score, simulation.as_ref()), &search))
             }
             None => {
                 let says_nothing = loaded.claims.value.is_none() && loaded.figures == Figures::default();

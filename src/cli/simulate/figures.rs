@@ -152,7 +152,8 @@ pub(super) fn summary(plan: &Plan, (limits, memory): (&Limits, &[f64]), simulati
         };
         let shown: Vec<String> = links.iter().take(SHOWN_LINKS).map(one).collect();
         let more = links.len().saturating_sub(SHOWN_LINKS);
-        let rest = if more > 0 { format!(", {more} more with no more") } else { String::new() };
+        let rest =
+            if more > 0 { format!(", and {} with no more", report::counted(more, "other")) } else { String::new() };
         line(&mut text, format_args!("use of links between stages: {}{rest}", shown.join(", ")));
     }
     report::notes(&mut text, &notes(simulation));

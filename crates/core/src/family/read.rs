@@ -81,15 +81,14 @@ pub struct LoadedPlan {
 }
 
 impl LoadedPlan {
-    /// Workload with the prices that the plan was made for. Kinds without a price in the file keep theirs.
-    pub fn at_its_prices(&self, workload: &Workload) -> Workload {
+    /// Workload with the prices that the plan was made for, if they differ. Kinds without a price in the file keep theirs.
+    pub fn at_its_prices(&self, workload: &Workload) -> Option<Workload> {
         let own = KindCount::of(workload);
         let said = |id: &str| self.kinds.iter().find(|kind| kind.id == id).and_then(|kind| kind.price_per_hour);
         let priced =
             |kind: &KindCount| KindCount { price_per_hour: said(&kind.id).or(kind.price_per_hour), ..kind.clone() };
         let priced: Vec<KindCount> = own.iter().map(priced).collect();
-        let again = (priced != own).then(|| kinds::over(workload, &priced).ok());
-        again.flatten().unwrap_or_else(|| workload.clone())
+        if priced == own { None } else { kinds::over(workload, &priced).ok() }
     }
 
     /// First training field that differs between plan and workload, with both values. Settings that a plan of an earlier

@@ -265,7 +265,7 @@ fn links(pipeline: &Pipeline, program: &Program, clock: &TickScale) -> Vec<LinkU
             let bytes = known.map_or_else(dearest, |t| t.bytes);
             let link = links.entry((chunk.stage, send.stage)).or_insert(LinkUse { from, to, ..LinkUse::default() });
             link.busy_s += share * program.all_ticks(*send) * clock.tick_s();
-            link.busy_s += microbatches * within_s / program.parts() as f64;
+            link.busy_s += microbatches * within_s;
             link.bytes += microbatches * bytes;
         }
     }

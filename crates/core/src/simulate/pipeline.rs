@@ -17,8 +17,8 @@ pub struct PipelineStage {
     pub backward_s: f64,
     /// Part of the backward that recomputes activations, seconds.
     pub recompute_s: f64,
-    /// Parts of a forward and of a backward that send to the next stage and to the one before, seconds. Transfers whose
-    /// time is in the passes take none of their own.
+    /// Time that one transfer to the next stage and one to the stage before keep their links busy, seconds, if the passes
+    /// include the transfers: those have no time of their own then.
     pub sends_s: [f64; 2],
     /// Part of the backward that is the gradient of the weights, seconds. `None`: the fraction in the settings.
     pub weight_gradient_s: Option<f64>,

@@ -143,6 +143,10 @@ impl Pipeline {
             let reason = format!("{name} places every stage on two devices, and here they are of several kinds");
             return Some((reason, Some("choose another schedule".into())));
         }
+        if self.on_kinds && self.virtual_stages(schedule) > 1 {
+            let reason = format!("{name} sends more often, which is not modelled between several kinds of devices");
+            return Some((reason, Some("choose a schedule without virtual stages".into())));
+        }
         let sends: u64 = self.sends().count() as u64 * u64::from(self.virtual_stages(schedule));
         let work = self.stages.len() as u64 * u64::from(self.virtual_stages(schedule));
         let operations = 3 * u64::from(self.microbatches) * (sends + work);

@@ -224,12 +224,14 @@ fn check_options(problem: &Problem) -> Result<(), OptionError> {
             "engine" => {
                 format!("--stack {id} means {engine} (--stack torchtitan is torchtitan, all others are Megatron-LM)")
             }
-            "minimise" | "most_seconds" | "most_per_hour" | "most_cost" => {
-                "prices are those of kinds, so write --devices 16xh100:2.50 for one kind too".into()
-            }
             _ => "its layouts are those of the engine named by --stack".into(),
         };
-        let workload = format!("a model to be trained: {why}");
+        let workload = match spec.name {
+            "minimise" | "most_per_hour" | "most_cost" => {
+                "a model on devices without a price (one is given by --devices 16xh100:2.50)".into()
+            }
+            _ => format!("a model to be trained: {why}"),
+        };
         return Err(OptionError::Ignored { planner: DECLARATION.info.id.into(), name: spec.name.into(), workload });
     }
     if let Some(profile) = problem.workload.mixed() {

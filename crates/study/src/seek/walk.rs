@@ -280,8 +280,8 @@ impl SeekState<'_> {
     /// Tests values upwards until one reaches the goal, then the values just below it.
     fn upwards(&mut self, values: Option<&[f64]>, now: f64) -> SeekCertainty {
         let kind = self.question.least;
-        let mut all = values.map_or_else(|| places::ladder(kind, now), <[f64]>::to_vec);
-        all.retain(|value| *value <= self.cap());
+        let steps = || places::ladder(kind, now).into_iter().filter(|value| *value <= self.cap()).collect();
+        let all = values.map_or_else(steps, <[f64]>::to_vec);
         let (mut before, mut found) = (None, None);
         for &value in &all {
             let Some(step) = self.probe(value) else { return stopped() };

@@ -118,7 +118,10 @@ impl Describe for MixedProfile {
         let (d, size, m) = (pipeline.data, pipeline.micro_batch, pipeline.microbatches());
         let filled = sequences(m, size, d);
         let filled = (filled > f64::from(pipeline.batch)).then(|| {
-            format!("{filled} sequences an iteration for a batch of {}: every microbatch is full", pipeline.batch)
+            format!(
+                "an iteration has {filled} sequences, since the batch of {} fills no whole microbatches",
+                pipeline.batch
+            )
         });
         let priced = pipeline.time_and_cost(self).and_then(|(seconds, cost)| {
             let (cost, per_hour) = (cost?, pipeline.price_per_hour(self)?);

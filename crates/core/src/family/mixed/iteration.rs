@@ -2,10 +2,10 @@
 //!
 //! Stages are in a row. Each is on one kind with one tensor degree, and all have the same number of replicas. Of `m`
 //! microbatches, the first passes through all stages, and each other follows after the slowest stage's compute and
-//! transfers, or after the time that a link needs for it. The slowest gradient reduction and optimizer step end the iteration:
-//! `(m − 1) · max (compute + transfers, link) + Σ (compute + transfers) + max (update + reduction)` (after the simulator
-//! of Sailor, SOSP 2025, whose own rules are [`TimeRule::Sailor`]). An iteration of `T` seconds costs
-//! `T / 3600 · Σ price of a device for an hour + Σ bytes between stages · price of a byte`. `O(stages + layers)`.
+//! transfers, or after the time that the busiest link needs for it. The slowest gradient reduction and optimizer step
+//! end the iteration: `(m − 1) · max (compute + transfers, link) + Σ (compute + transfers) + max (update + reduction)`
+//! (after the simulator of Sailor, SOSP 2025, whose own rules are [`TimeRule::Sailor`]). An iteration of `T` seconds
+//! costs `T / 3600 · Σ price of a device for an hour + Σ bytes between stages · price of a byte`. `O(stages + layers)`.
 
 use std::ops::Range;
 
@@ -73,7 +73,7 @@ impl KindStageCost {
         self.forward_s + self.backward_s + self.activations_s + self.gradients_s
     }
 
-    /// Time between two microbatches, seconds: its links send one at a time.
+    /// Time from one microbatch to the next, seconds: that of the stage, or of its busier link.
     pub fn period_s(&self) -> f64 {
         self.slot_s().max(self.link_s)
     }

@@ -61,9 +61,7 @@ pub(super) fn pipeline(profile: &MixedProfile, limits: &Limits, plan: &Plan) -> 
         on_kinds: pipeline.stages.iter().any(|stage| stage.kind != pipeline.stages[0].kind),
         notes: vec![
             "one replica is simulated: all replicas of a stage are alike".into(),
-            "a transfer between stages follows the pass before it; schedules with more parts send more often, which is \
-             not counted"
-                .into(),
+            "a transfer between stages follows the pass before it".into(),
         ],
         ..Pipeline::default()
     }

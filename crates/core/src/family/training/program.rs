@@ -25,7 +25,7 @@ pub fn pipeline(run: &TrainingRun, costs: &IterationCosts, memory: &[StageMemory
                 forward_s: stage.forward_s() + waits,
                 backward_s: stage.backward_s() + waits,
                 recompute_s: stage.again.total(),
-                sends_s: [waits; 2],
+                sends_s: [costs.transfer; 2],
                 weight_gradient_s: Some(stage.weights),
                 paired_saving_s: stage.saved,
                 listed_saving_s: 0.0,
