@@ -1,6 +1,6 @@
 //! Output of `sweep`: a table for people, a document for programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -59,10 +59,14 @@ pub(super) fn table(
         &mut text,
         format_args!("{} by {}: {}{from_file}", chart.y_title(), title_of_axes(sweep), report::counted(done, "point")),
     );
-    if let Some(goal) = chart.objective.as_ref().and_then(|(name, _)| Measure::goal_of(name)) {
+    // Whatever figure is shown, bounds are on the objectives.
+    let objectives = answers.iter().flatten().filter_map(|answer| answer.objective.as_ref());
+    let goals: BTreeSet<&str> = objectives.filter_map(|objective| Measure::goal_of(&objective.name)).collect();
+    if !goals.is_empty() {
+        let goals = goals.into_iter().collect::<Vec<_>>().join(", or the ");
         line(
             &mut text,
-            format_args!("bounds are on the {goal} within the planner's options; iterations are simulated"),
+            format_args!("bounds are on the {goals} within the planner's options; iterations are simulated"),
         );
     }
     line(&mut text, format_args!(""));

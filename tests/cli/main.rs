@@ -20,6 +20,7 @@ mod import;
 // Where the system tells which signals a program listens for.
 #[cfg(target_os = "linux")]
 mod interrupted;
+mod kind_prices;
 mod kinds;
 mod layers;
 mod lists;

@@ -50,7 +50,8 @@ fn kinds_of_devices() {
     compare("plan-kinds-file", &["plan", "inputs/two-kinds.json"]);
     compare("plan-two-speeds", &["plan", "inputs/two-speeds.json"]);
     compare("explain-two-speeds", &["explain", "inputs/two-speeds.json"]);
-    compare("explain-kinds", &["explain", "llama-3-8b", "--devices", "16xh100,32xa100-80", "--batch", "128"]);
+    let kinds = ["explain", "llama-3-8b", "--devices", "16xh100,32xa100-80", "--batch", "128"];
+    compare("explain-kinds", &[&kinds[..], &["--each", "1min"]].concat());
 }
 
 #[test]
